@@ -67,7 +67,7 @@ pub const DOORS: [Door; 19] = [
     ("validate", |b| {
         ctxbench_replay::validate::read(&Source::of_bytes(b, "x.jsonl"), |one| {
             let options = PredictOptions { lifetimes: true, ttl: Ttl::FiveMinutes };
-            drop(one.map(|r| validate(&r.calls, "x.jsonl", options)));
+            drop(one.map(|r| validate(&r, options)));
         });
     }),
     ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), (w.reply_options)("", b))))),

@@ -15,22 +15,9 @@ fn run(path: &Path) -> (usize, Option<String>) {
     (v.matched, v.difference.map(|d| format!("{d:#?}")))
 }
 
-fn files(dir: &Path, out: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            files(&path, out);
-        } else {
-            out.push(path);
-        }
-    }
-}
-
 #[test]
 fn every_recorded_session_is_replayed_request_for_request() {
-    let mut all = Vec::new();
-    files(&data(""), &mut all);
-    all.sort();
+    let all = ctxbench_util::files::walk(&data("")).unwrap();
     let mut matched = 0;
     for path in &all {
         let (requests, difference) = run(path);

@@ -1,10 +1,14 @@
-//! Rules between the members of a case, and bounds of its numbers and texts.
+//! Parsing of a case, rules between its members, and bounds of its numbers and texts.
 
 use ctxbench_core::block::BlockKind;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::Replay;
-use crate::case::{Case, CaseError, CaseItem, Constant, FixedPiece, Listed};
+use crate::case::{
+    Case, CaseError, CaseEvent, CaseItem, CaseRequest, Constant, Constants, FixedPiece, Listed,
+    Outcome, read,
+};
 use crate::text::{MAX_BYTES, expand, is_recipe};
 
 /// Maximum number of tokens, calls or retries in a case. It is far above real numbers, and sums of
@@ -39,6 +43,20 @@ fn odd(at: &str, expected: impl Into<String>, found: impl std::fmt::Display) -> 
 }
 
 impl Case {
+    /// Parses a case. `name` appears in errors.
+    pub fn parse(text: &str, name: &str) -> Result<Case, CaseError> {
+        let mut case: Value = serde_json::from_str(text)
+            .map_err(|source| CaseError::Shape { at: name.to_string(), source })?;
+        prepare("", &mut case, &mut 0)?;
+        read::<Option<Constants>>("constants", case["constants"].clone())?;
+        read::<Option<Outcome>>("outcome", case["outcome"].clone())?;
+        read_list::<FixedPiece>(&case, "fixed")?;
+        read_list::<CaseEvent>(&case, "events")?;
+        read_list::<CaseItem>(&case, "items")?;
+        read_list::<CaseRequest>(&case, "requests")?;
+        read("case", case)
+    }
+
     /// Checks the rules between members. Returns an error for members that contradict each other.
     pub fn check(&self, product: &Replay) -> Result<(), CaseError> {
         let known = |name: &&String| product.constants.contains(&name.as_str());
@@ -123,12 +141,9 @@ impl Case {
     }
 }
 
-/// Replaces every recipe by its text, and checks the bounds of numbers and the sizes of texts.
-pub(crate) fn prepare(v: &mut Value) -> Result<(), CaseError> {
-    prepare_within("", v, &mut 0)
-}
-
-fn prepare_within(at: &str, v: &mut Value, made: &mut u64) -> Result<(), CaseError> {
+/// Replaces every recipe by its text, and checks the bounds of numbers and the sizes of texts. `made` =
+/// size of the texts of recipes so far, bytes.
+fn prepare(at: &str, v: &mut Value, made: &mut u64) -> Result<(), CaseError> {
     match v {
         Value::Number(n) if n.as_f64().is_some_and(|n| n > MAX_COUNT as f64) => {
             Err(odd(at, format!("a number up to {MAX_COUNT}"), n))
@@ -136,7 +151,7 @@ fn prepare_within(at: &str, v: &mut Value, made: &mut u64) -> Result<(), CaseErr
         Value::Array(list) => list
             .iter_mut()
             .enumerate()
-            .try_for_each(|(i, one)| prepare_within(&format!("{at}[{i}]"), one, made)),
+            .try_for_each(|(i, one)| prepare(&format!("{at}[{i}]"), one, made)),
         Value::Object(o) if is_recipe(o) => {
             let text = expand(v).map_err(|expected| odd(at, expected, &*v))?;
             *made += text.len() as u64;
@@ -149,7 +164,7 @@ fn prepare_within(at: &str, v: &mut Value, made: &mut u64) -> Result<(), CaseErr
         }
         Value::Object(o) => {
             let inner = |k: &str| if at.is_empty() { k.to_string() } else { format!("{at}.{k}") };
-            o.iter_mut().try_for_each(|(k, one)| prepare_within(&inner(k), one, made))?;
+            o.iter_mut().try_for_each(|(k, one)| prepare(&inner(k), one, made))?;
             // The size of an item also counts what is around its text.
             let size = if o.contains_key("kind") { "" } else { "bytes" };
             let pairs = [
@@ -204,6 +219,14 @@ fn check_item(at: &str, item: &CaseItem) -> Result<(), CaseError> {
     let sizes = item.bytes.sizes().len();
     if !item.parts.is_empty() && item.parts.len() != sizes {
         return Err(odd(at, format!("{sizes} parts, as `bytes` has sizes"), item.parts.len()));
+    }
+    Ok(())
+}
+
+/// Parses the elements of a list one by one, so that an error names the element.
+fn read_list<T: DeserializeOwned>(case: &Value, name: &str) -> Result<(), CaseError> {
+    for (i, one) in case[name].as_array().into_iter().flatten().enumerate() {
+        read::<T>(&format!("{name}[{i}]"), one.clone())?;
     }
     Ok(())
 }

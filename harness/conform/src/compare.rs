@@ -29,32 +29,26 @@ pub struct Difference {
     pub got: String,
 }
 
-/// A member that differs, with its value in the case and that of the run.
-pub(super) struct Mismatch {
-    what: String,
-    expected: String,
-    got: String,
-}
-
-impl Mismatch {
-    fn new(what: &str, expected: impl Into<String>, got: impl Into<String>) -> Mismatch {
-        Mismatch { what: what.to_string(), expected: expected.into(), got: got.into() }
+impl Difference {
+    /// Creates a difference without its position.
+    fn new(what: &str, expected: impl Into<String>, got: impl Into<String>) -> Difference {
+        let (what, expected, got) = (what.to_string(), expected.into(), got.into());
+        Difference { request: 0, item: None, what, expected, got }
     }
 
     /// Adds the position of the difference.
     pub(super) fn at(self, request: usize, item: Option<usize>) -> Difference {
-        let Mismatch { what, expected, got } = self;
-        Difference { request, item, what, expected, got }
+        Difference { request, item, ..self }
     }
 }
 
-/// Returns a mismatch if two values differ.
+/// Returns a difference if two values differ.
 pub(super) fn differs<T: PartialEq + Serialize + ?Sized>(
     what: &str,
     want: &T,
     got: &T,
-) -> Option<Mismatch> {
-    (want != got).then(|| Mismatch::new(what, json_text(want), json_text(got)))
+) -> Option<Difference> {
+    (want != got).then(|| Difference::new(what, json_text(want), json_text(got)))
 }
 
 fn json_text<T: Serialize + ?Sized>(v: &T) -> String {
@@ -74,7 +68,7 @@ pub(super) fn compare(
                 let kinds: Vec<String> =
                     case.items_of(want).map(|item| json_text(&item.kind)).collect();
                 let wanted = format!("{} [{}]", json_text(&want.purpose), kinds.join(" "));
-                Some(Mismatch::new("request", wanted, "no further request").at(i, None))
+                Some(Difference::new("request", wanted, "no further request").at(i, None))
             }
             Some(got) => request_difference(case, i, want, got, view, estimates.get(&i)),
         };
@@ -88,9 +82,9 @@ pub(super) fn compare(
     let rest = if sent.requests.len() > expected {
         differs("number of requests", &expected, &sent.requests.len())
     } else if let Some(f) = &sent.fault {
-        Some(Mismatch::new("events", "all events used in order", f))
+        Some(Difference::new("events", "all events used in order", f))
     } else if sent.left > 0 {
-        Some(Mismatch::new("events", "no event left over", format!("{} left over", sent.left)))
+        Some(Difference::new("events", "no event left over", format!("{} left over", sent.left)))
     } else {
         None
     };
@@ -160,7 +154,7 @@ fn request_difference(
     let written = written(got, view);
     for (k, w) in items.iter().enumerate() {
         let found = match written.get(k) {
-            None => Some(Mismatch::new("item", json_text(w), "no further item")),
+            None => Some(Difference::new("item", json_text(w), "no further item")),
             Some(g) => item_difference(w, g, view),
         };
         if let Some(m) = found {
@@ -168,7 +162,7 @@ fn request_difference(
         }
     }
     let extra = written.get(items.len())?;
-    Some(Mismatch::new("item", "no further item", json_text(extra)).at(i, Some(items.len())))
+    Some(Difference::new("item", "no further item", json_text(extra)).at(i, Some(items.len())))
 }
 
 /// A block in the notation of a case.
@@ -255,7 +249,7 @@ fn part_text(b: &Block) -> String {
     }
 }
 
-fn item_difference(w: &CaseItem, g: &WrittenItem, view: &RequestView) -> Option<Mismatch> {
+fn item_difference(w: &CaseItem, g: &WrittenItem, view: &RequestView) -> Option<Difference> {
     let filled = prompt::read(&view.prompts, &g.text);
     let variant = filled.as_ref().and_then(|f| f.variant).map(str::to_string);
     let bytes = Bytes::from(g.parts.iter().map(String::len).collect::<Vec<_>>());
@@ -280,7 +274,7 @@ fn item_difference(w: &CaseItem, g: &WrittenItem, view: &RequestView) -> Option<
     if let Some(t) = &w.transcript {
         let Some(filled) = filled else {
             let what = "the variable part between the constant texts of a known form";
-            return Some(Mismatch::new("summary_prompt", what, shorten(&g.text)));
+            return Some(Difference::new("summary_prompt", what, shorten(&g.text)));
         };
         return transcript_difference(w, t, filled, g.text.len(), view);
     }
@@ -288,9 +282,11 @@ fn item_difference(w: &CaseItem, g: &WrittenItem, view: &RequestView) -> Option<
     if !w.segments.is_empty() {
         let body = g.text.strip_prefix(&form.head).and_then(|t| t.strip_suffix(&form.tail));
         return match prompt::body(&w.segments, form) {
-            Err(e) => Some(Mismatch::new("segments", "segments that can be read", e)),
+            Err(e) => Some(Difference::new("segments", "segments that can be read", e)),
             Ok(e) if body == Some(&e) => None,
-            Ok(e) => Some(Mismatch::new("segments", shorten(&e), shorten(body.unwrap_or(&g.text)))),
+            Ok(e) => {
+                Some(Difference::new("segments", shorten(&e), shorten(body.unwrap_or(&g.text))))
+            }
         };
     }
     if !w.parts.is_empty() {
@@ -304,7 +300,7 @@ fn item_difference(w: &CaseItem, g: &WrittenItem, view: &RequestView) -> Option<
     match &text.text {
         // The user's text is inside constant text.
         Some(inner) if w.wrapped => {
-            (!g.text.contains(inner)).then(|| Mismatch::new("text", inner, &g.text))
+            (!g.text.contains(inner)).then(|| Difference::new("text", inner, &g.text))
         }
         _ if w.kind == BlockKind::Summary => {
             text_difference(&text, g.text.strip_prefix(&form.head).unwrap_or(&g.text))
@@ -318,17 +314,17 @@ fn shorten(text: &str) -> String {
 }
 
 /// Compares a text or its hash.
-fn text_difference(w: &PartText, got: &str) -> Option<Mismatch> {
+fn text_difference(w: &PartText, got: &str) -> Option<Difference> {
     if let Some(text) = &w.text {
-        return (text != got).then(|| Mismatch::new("text", shorten(text), shorten(got)));
+        return (text != got).then(|| Difference::new("text", shorten(text), shorten(got)));
     }
     let Some(want) = &w.sha256 else {
         let what = "one of text, sha256, parts, transcript, constant";
-        return Some(Mismatch::new("item", what, json_text(w)));
+        return Some(Difference::new("item", what, json_text(w)));
     };
     let hash = sha256(got);
     let got = || format!("{hash} of {}", shorten(got));
-    (*want != hash).then(|| Mismatch::new("sha256", want, got()))
+    (*want != hash).then(|| Difference::new("sha256", want, got()))
 }
 
 fn transcript_difference(
@@ -337,7 +333,7 @@ fn transcript_difference(
     filled: prompt::Filled<'_>,
     len: usize,
     view: &RequestView,
-) -> Option<Mismatch> {
+) -> Option<Difference> {
     let prompt::Filled { transcript, prior, .. } = filled;
     let constant = len - transcript.len() - prior.map_or(0, str::len);
     let found = differs("transcript bytes", &t.bytes, &Some(transcript.len()))
@@ -352,7 +348,7 @@ fn transcript_difference(
         let end = at + p.bytes.unwrap_or(0);
         let Some(part) = transcript.get(at..end) else {
             let what = "parts at character boundaries of the transcript";
-            return Some(Mismatch::new("summary_prompt", what, shorten(transcript)));
+            return Some(Difference::new("summary_prompt", what, shorten(transcript)));
         };
         if let Some(m) = text_difference(p, part) {
             return Some(m);
@@ -365,7 +361,7 @@ fn transcript_difference(
         Some(PriorSummary::Segments { segments, .. }) => {
             match prompt::body(segments, &view.summary) {
                 Ok(text) => Some(text),
-                Err(e) => return Some(Mismatch::new("prior_summary", "a readable text", e)),
+                Err(e) => return Some(Difference::new("prior_summary", "a readable text", e)),
             }
         }
     };

@@ -5,7 +5,6 @@
 //! classifies the requests of the real program for a new case.
 
 pub mod case;
-mod changes;
 mod check;
 mod compare;
 mod outcome;
@@ -29,12 +28,12 @@ use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Request;
 use ctxbench_core::strategy::Strategy;
 use ctxbench_provider::wire;
+use regex::Regex;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use case::Cut;
 pub use case::{Case, CaseError};
-pub use changes::{Changes, changes};
 pub use compare::Difference;
 pub use products::find as replay_of;
 pub use shorten::shorten;
@@ -109,22 +108,13 @@ pub struct SummaryForm {
     pub files: Option<(FilesOf, ShowFiles)>,
 }
 
-/// A form of a summary prompt: constant texts with variable pieces between them.
+/// A form of a summary prompt.
 pub struct PromptForm {
     /// Name of the form, if cases distinguish forms.
     pub variant: Option<&'static str>,
-    /// Pieces in order. A constant separates two variable pieces.
-    pub pieces: Vec<PromptPiece>,
-}
-
-/// A piece of a summary prompt.
-#[derive(Clone, Debug)]
-pub enum PromptPiece {
-    /// A text of the program.
-    Constant(String),
-    Transcript,
-    /// The previous summary.
-    Prior,
+    /// The constant texts with variable pieces between them: `transcript`, and `prior` for the
+    /// previous summary. `None` if the texts are larger than any prompt.
+    pub pattern: Option<Regex>,
 }
 
 /// Result of one replay case.

@@ -8,7 +8,7 @@ use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
 use ctxbench_core::host::{Event, TimedEvent};
 
-use super::compare::{Mismatch, differs};
+use super::compare::{Difference, differs};
 use super::world::SentRequests;
 
 /// Names of the class of an error that a product raises.
@@ -21,7 +21,7 @@ pub(super) fn outcome(
     classes: Classes,
     view: &RequestView,
     events: &[Arc<TimedEvent>],
-) -> Option<Mismatch> {
+) -> Option<Difference> {
     let failed = events.iter().rev().find_map(|e| match &e.event {
         Event::TurnFailed(reason) => Some(reason.as_str()),
         _ => None,
@@ -52,7 +52,7 @@ fn compared<T: PartialEq + serde::Serialize>(
     name: &str,
     want: &Option<T>,
     got: Option<T>,
-) -> Option<Mismatch> {
+) -> Option<Difference> {
     want.as_ref().and_then(|_| differs(&format!("outcome: {name}"), want, &got))
 }
 

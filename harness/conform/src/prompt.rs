@@ -1,7 +1,8 @@
 //! Summary prompts and summaries in the notation of cases: variable parts between constant texts.
 
 use crate::case::Segment;
-use crate::{PromptForm, PromptPiece, SummaryForm};
+use crate::{PromptForm, SummaryForm};
+use regex::Regex;
 
 /// Variable parts between the constants of a prompt.
 #[derive(Debug, Default, PartialEq)]
@@ -11,44 +12,26 @@ pub(super) struct Filled<'a> {
     pub(super) prior: Option<&'a str>,
 }
 
-/// Parses a prompt with the first form that matches.
-pub(super) fn read<'a>(forms: &[PromptForm], text: &'a str) -> Option<Filled<'a>> {
-    forms.iter().find_map(|f| in_form(f, text))
+/// Text of the conversation in a pattern, and of the previous summary.
+pub(super) const TRANSCRIPT: &str = "(?<transcript>.*?)";
+pub(super) const PRIOR: &str = "(?<prior>.*?)";
+
+/// Creates a form of constant texts, and of [`TRANSCRIPT`] and [`PRIOR`] between them.
+pub(super) fn form(variant: Option<&'static str>, pieces: &[&str]) -> PromptForm {
+    let is_variable = |piece: &str| [TRANSCRIPT, PRIOR].contains(&piece);
+    let piece = |p: &&str| if is_variable(p) { p.to_string() } else { regex::escape(p) };
+    let pattern: String = pieces.iter().map(piece).collect();
+    PromptForm { variant, pattern: Regex::new(&format!("(?s)^{pattern}$")).ok() }
 }
 
-fn in_form<'a>(form: &PromptForm, text: &'a str) -> Option<Filled<'a>> {
-    let mut out = Filled { variant: form.variant, ..Filled::default() };
-    let mut rest = text;
-    // A variable part that ends at the next constant.
-    let mut open: Option<&PromptPiece> = None;
-    let take = |out: &mut Filled<'a>, piece: &PromptPiece, found: &'a str| match piece {
-        PromptPiece::Transcript => out.transcript = found,
-        PromptPiece::Prior => out.prior = Some(found),
-        PromptPiece::Constant(_) => {}
-    };
-    let mut pieces = form.pieces.iter().peekable();
-    while let Some(piece) = pieces.next() {
-        match (piece, open.take()) {
-            (PromptPiece::Constant(words), None) => rest = rest.strip_prefix(words.as_str())?,
-            (PromptPiece::Constant(words), Some(before)) => {
-                // Several constants in a row end it together.
-                let mut end = words.clone();
-                while let Some(PromptPiece::Constant(more)) = pieces.peek() {
-                    end.push_str(more);
-                    pieces.next();
-                }
-                let (found, behind) = rest.split_once(end.as_str())?;
-                take(&mut out, before, found);
-                rest = behind;
-            }
-            (piece, None) => open = Some(piece),
-            (_, Some(_)) => return None,
-        }
-    }
-    if let Some(last) = open {
-        take(&mut out, last, std::mem::take(&mut rest));
-    }
-    rest.is_empty().then_some(out)
+/// Parses a prompt with the first form that matches.
+pub(super) fn read<'a>(forms: &[PromptForm], text: &'a str) -> Option<Filled<'a>> {
+    forms.iter().find_map(|f| {
+        let found = f.pattern.as_ref()?.captures(text)?;
+        let piece = |name| Some(found.name(name)?.as_str());
+        let transcript = piece("transcript").unwrap_or_default();
+        Some(Filled { variant: f.variant, transcript, prior: piece("prior") })
+    })
 }
 
 /// Puts the segments of a summary together.
@@ -79,17 +62,9 @@ mod tests {
     use serde_json::json;
 
     fn forms() -> Vec<PromptForm> {
-        use PromptPiece::{Constant, Prior, Transcript};
-        let c = |t: &str| Constant(t.to_string());
         vec![
-            PromptForm {
-                variant: Some("initial"),
-                pieces: vec![c("<a>"), Transcript, c("<b>"), c("<first>")],
-            },
-            PromptForm {
-                variant: Some("update"),
-                pieces: vec![c("<a>"), Transcript, c("<b>"), c("<c>"), Prior, c("<d>")],
-            },
+            form(Some("initial"), &["<a>", TRANSCRIPT, "<b>", "<first>"]),
+            form(Some("update"), &["<a>", TRANSCRIPT, "<b>", "<c>", PRIOR, "<d>"]),
         ]
     }
 

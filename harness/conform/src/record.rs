@@ -1,8 +1,10 @@
 //! Conversion of a real program's requests to a case: the pieces written by the program, the
 //! position of the summary, and the settings that the case needs. The harness writes the case.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_provider::Item;
@@ -39,12 +41,17 @@ pub struct ProgramNotes {
     pub tools_utf16: Option<usize>,
 }
 
-/// Returns the session files below a folder, in order. Does not follow links.
-pub(crate) fn jsonl_in(folder: &Path) -> Vec<PathBuf> {
+/// Number of bytes at the start of a session file that are read.
+const MAX_HEAD: u64 = 4 << 20;
+
+/// Returns the first entries of the session files below a folder, in order. Does not follow links.
+pub(crate) fn logged(folder: &Path) -> impl Iterator<Item = Value> + use<> {
     let own = |p: &Path| std::fs::symlink_metadata(p).is_ok_and(|m| m.is_dir());
     let mut all = files::walk_into(folder, own, |_| {});
     all.retain(|p| p.extension().is_some_and(|e| e == "jsonl"));
-    all
+    let heads = all.into_iter().filter_map(|p| Some(File::open(p).ok()?.take(MAX_HEAD)));
+    let lines = heads.flat_map(|head| BufReader::new(head).lines().map_while(Result::ok));
+    lines.filter_map(|line| serde_json::from_str(&line).ok())
 }
 
 /// Requests of a program in one session.

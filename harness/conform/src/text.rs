@@ -115,49 +115,34 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn recipes_expand() {
-        assert_eq!(
-            expand(&json!({"concat": ["a", {"repeat": "xy", "times": 2}]})).unwrap(),
-            "axyxy"
-        );
-        assert_eq!(
-            expand(&json!({"lines_from": {"format": "f{n4} ", "from": 9, "to": 10, "sep": "|"}}))
-                .unwrap(),
-            "f0009 |f0010 "
-        );
-        assert_eq!(expand(&json!({"slice": "abcdef", "start": 1, "end": 3})).unwrap(), "bc");
-        assert!(expand(&json!({"slice": "é", "start": 1, "end": 2})).is_err());
-        assert!(expand(&json!({"unknown": 1})).is_err());
-    }
-
-    #[test]
-    fn recipes_have_a_largest_size_and_no_other_members() {
-        let huge = 1_000_000_000_000_u64;
-        assert!(expand(&json!({"repeat": "a", "times": huge})).is_err());
-        assert!(expand(&json!({"repeat": "abc", "times": u64::MAX})).is_err());
-        assert_eq!(expand(&json!({"repeat": "", "times": u64::MAX})).unwrap(), "");
-        assert_eq!(
-            expand(&json!({"repeat": "ab", "times": MAX_BYTES / 2})).unwrap().len() as u64,
-            MAX_BYTES
-        );
-        let half = json!({"repeat": "a", "times": MAX_BYTES / 2});
-        assert!(expand(&json!({"concat": [half, half, "b"]})).is_err());
-        assert!(expand(&json!({"lines_from": {"format": "{n}", "from": 0, "to": huge}})).is_err());
-        assert!(expand(&json!({"lines_from": {"format": "", "from": 0, "to": u64::MAX}})).is_err());
-        assert!(expand(&json!({"lines_from": {"format": "{n}", "from": -1, "to": 1}})).is_err());
-        assert!(expand(&json!({"repeat": "a", "times": -1})).is_err());
-        assert!(expand(&json!({"repeat": "a", "times": 1, "more": 1})).is_err());
-        assert!(
-            expand(&json!({"lines_from": {"format": "{n}", "from": 0, "to": 1, "step": 2}}))
-                .is_err()
-        );
-        assert!(expand(&json!({"slice": "abc", "start": 2, "end": 1})).is_err());
-    }
-
-    #[test]
-    fn fillers_have_their_size() {
-        assert_eq!(filler("context", 3).len(), 3);
-        assert_eq!(filler("context", 300).len(), 300);
+    fn recipes_and_fillers_have_their_text() {
+        for (recipe, text) in [
+            (json!({"concat": ["a", {"repeat": "xy", "times": 2}]}), "axyxy"),
+            (
+                json!({"lines_from": {"format": "f{n4} ", "from": 9, "to": 10, "sep": "|"}}),
+                "f0009 |f0010 ",
+            ),
+            (json!({"slice": "abcdef", "start": 1, "end": 3}), "bc"),
+            (json!({"repeat": "", "times": u64::MAX}), ""),
+        ] {
+            assert_eq!(expand(&recipe).as_deref(), Ok(text));
+        }
+        let most = json!({"repeat": "ab", "times": MAX_BYTES / 2});
+        assert_eq!(expand(&most).unwrap().len() as u64, MAX_BYTES);
+        for wrong in [
+            json!({"unknown": 1}),
+            json!({"slice": "é", "start": 1, "end": 2}),
+            json!({"slice": "abc", "start": 2, "end": 1}),
+            json!({"concat": [most, "b"]}),
+            json!({"lines_from": {"format": "", "from": 0, "to": u64::MAX}}),
+            json!({"lines_from": {"format": "{n}", "from": -1, "to": 1}}),
+            json!({"lines_from": {"format": "{n}", "from": 0, "to": 1, "step": 2}}),
+            json!({"repeat": "a", "times": -1}),
+            json!({"repeat": "a", "times": 1, "more": 1}),
+        ] {
+            assert!(expand(&wrong).is_err(), "{wrong}");
+        }
+        assert_eq!([3, 300].map(|n| filler("context", n).len()), [3, 300]);
         assert_eq!(filler_with_escapes("c", 100, 7).len(), 100);
     }
 }

@@ -10,6 +10,7 @@ use crate::case::{
 };
 use async_trait::async_trait;
 use ctxbench_core::block::Media;
+use ctxbench_core::compaction::tools::text_argument;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::host::{Action, CallerAction, Host, Incoming, Task};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
@@ -243,9 +244,7 @@ impl Host for ScriptWorld {
     async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming> {
         let mut out = Vec::new();
         for c in calls {
-            let path = serde_json::from_str::<serde_json::Value>(&c.arguments)
-                .ok()
-                .and_then(|a| a["path"].as_str().map(str::to_string));
+            let path = text_argument(&c.arguments, &["path"]);
             self.with(|s| s.tools_run.push(path.unwrap_or_default()));
             let given = self.calls.iter().find(|g| *g.id == *c.id);
             out.push(match given.and_then(|g| Some((g.is_error, g.output.clone()?))) {

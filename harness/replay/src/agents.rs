@@ -19,6 +19,8 @@ pub(super) struct Subagent {
     pub(super) call: Option<AgentCall>,
     /// Whether the caller waits until the subagent finishes.
     pub(super) waits: bool,
+    /// Nesting depth; 1 for subagents of the main conversation.
+    pub(super) depth: usize,
 }
 
 /// The call that starts a subagent.
@@ -45,43 +47,44 @@ pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
         return Vec::new();
     }
     let calls = AgentCalls::from_session(session);
-    all.iter().zip(calls.of_each(&all)).map(|(a, i)| a.started_by(i.map(|i| &calls.0[i]))).collect()
+    let mut depths: HashMap<&str, usize> = HashMap::new();
+    let mut out = Vec::new();
+    for (agent, call) in all.iter().zip(calls.of_each(&all)) {
+        let made = call.map(|i| &calls.0[i]);
+        // A caller begins before its subagents.
+        let above = made.and_then(|m| m.caller).and_then(|c| depths.get(c)).copied();
+        let depth = 1 + above.unwrap_or_default();
+        depths.insert(agent.id, depth);
+        out.push(Subagent {
+            id: agent.id.to_string(),
+            call: made
+                .map(|m| AgentCall { id: m.id.clone(), caller: m.caller.map(str::to_string) }),
+            waits: made.and_then(|m| m.result).is_some_and(|r| r > agent.last),
+            depth,
+        });
+    }
+    out
 }
 
 /// Maximum nesting depth; deeper subagents are not replayed. No known product exceeds one level.
 pub(super) const DEEPEST: usize = 32;
 
-/// Returns the nesting depth of each subagent; 1 for subagents of the main conversation.
-pub(super) fn depths(all: &[Subagent]) -> Vec<usize> {
-    let mut known: HashMap<&str, usize> = HashMap::new();
-    all.iter()
-        .map(|a| {
-            let caller = a.call.as_ref().and_then(|c| c.caller.as_deref());
-            // A caller begins before its subagents.
-            let own = 1 + caller.and_then(|c| known.get(c)).copied().unwrap_or_default();
-            known.insert(&a.id, own);
-            own
-        })
-        .collect()
-}
-
 /// Returns notes on the subagents of a session for readers of its figures.
 pub(super) fn remarks(session: &Session) -> Vec<String> {
     let all = subagents(session);
-    let quoted = |of: &mut dyn Iterator<Item = &Subagent>| {
-        of.map(|a| format!("{:?}", a.id)).collect::<Vec<_>>().join(", ")
+    let quoted = |of: fn(&&Subagent) -> bool| {
+        let ids = all.iter().filter(of).map(|a| format!("{:?}", a.id));
+        ids.collect::<Vec<_>>().join(", ")
     };
     let mut out = Vec::new();
-    let uncalled = quoted(&mut all.iter().filter(|a| a.call.is_none()));
+    let uncalled = quoted(|a| a.call.is_none());
     if !uncalled.is_empty() {
         out.push(format!(
             "no call before it starts subagent {uncalled}; replayed when the main \
             conversation is over"
         ));
     }
-    let depths = depths(&all);
-    let deep =
-        quoted(&mut all.iter().zip(&depths).filter(|(_, depth)| **depth > DEEPEST).map(|(a, _)| a));
+    let deep = quoted(|a| a.depth > DEEPEST);
     if !deep.is_empty() {
         out.push(format!("subagents more than {DEEPEST} levels deep are not replayed: {deep}"));
     }
@@ -182,18 +185,6 @@ enum Rule {
     Place,
 }
 
-impl FoundAgent<'_> {
-    fn started_by(&self, made: Option<&PlacedCall<'_>>) -> Subagent {
-        let call =
-            made.map(|m| AgentCall { id: m.id.clone(), caller: m.caller.map(str::to_string) });
-        Subagent {
-            id: self.id.to_string(),
-            call,
-            waits: made.and_then(|m| m.result).is_some_and(|r| r > self.last),
-        }
-    }
-}
-
 /// Returns the text of a user message, trimmed.
 fn prompt(e: &Entry) -> String {
     let Entry::User(u) = e else { return String::new() };
@@ -214,14 +205,16 @@ pub(super) mod tests {
         ctxbench_scenarios::jsonl::read(format!("{head}\n{lines}").as_bytes(), "s").unwrap().session
     }
 
-    pub(in super::super) fn agent(
-        id: &str,
-        call: Option<(&str, Option<&str>)>,
-        waits: bool,
-    ) -> Subagent {
-        let call = call
-            .map(|(id, caller)| AgentCall { id: id.into(), caller: caller.map(str::to_string) });
-        Subagent { id: id.into(), call, waits }
+    type Found = (&'static str, Option<(&'static str, Option<&'static str>)>, bool);
+
+    /// Checks the subagents of a session: their ids, calls with their callers, and who waits.
+    fn check(lines: &str, want: &[Found]) {
+        let all = subagents(&session(lines));
+        let found = all.iter().map(|a| {
+            let call = a.call.as_ref().map(|c| (&*c.id, c.caller.as_deref()));
+            (&*a.id, call, a.waits)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), want);
     }
 
     #[test]
@@ -236,8 +229,7 @@ pub(super) mod tests {
         lines.push(r#"{"type":"tool","call_id":"c7","output":"x"}"#.into());
         let s = session(&lines.join("\n"));
         let all = subagents(&s);
-        let depths = depths(&all);
-        assert_eq!((depths[0], depths[31], depths[32]), (1, DEEPEST, DEEPEST + 1));
+        assert_eq!([0, 31, 32].map(|i| all[i].depth), [1, DEEPEST, DEEPEST + 1]);
         let said = remarks(&s);
         assert!(
             said[0].starts_with(
@@ -259,23 +251,20 @@ pub(super) mod tests {
 
     #[test]
     fn a_guess_takes_no_call_from_one_that_is_sure() {
-        let s = session(
+        check(
             r#"{"type":"user","id":"u1","text":"go"}
 {"type":"assistant","id":"a1","calls":[{"id":"c1","name":"task","arguments":"{\"prompt\":\"look at A\"}"},{"id":"c2","name":"task","arguments":"{\"prompt\":\"look at B\"}"}]}
 {"type":"user","id":"x1","text":"You are a helper. look at B","agent":"x"}
 {"type":"user","id":"y1","text":"look at A","agent":"y"}
 {"type":"tool","call_id":"c1","output":"r"}
 {"type":"tool","call_id":"c2","output":"r"}"#,
-        );
-        assert_eq!(
-            subagents(&s),
-            [agent("x", Some(("c2", None)), true), agent("y", Some(("c1", None)), true)]
+            &[("x", Some(("c2", None)), true), ("y", Some(("c1", None)), true)],
         );
     }
 
     #[test]
     fn calls_are_found_by_id_by_prompt_and_by_place() {
-        let s = session(
+        check(
             r#"{"type":"user","id":"u1","text":"go"}
 {"type":"assistant","id":"a1","calls":[{"id":"c0","name":"read","arguments":"{}"},{"id":"c1","name":"task","arguments":"{\"prompt\":\" look here \"}"},{"id":"c2","name":"task","arguments":"{}"}]}
 {"type":"user","id":"x1","text":"look here","agent":"x"}
@@ -288,18 +277,15 @@ pub(super) mod tests {
 {"type":"tool","call_id":"c1","output":"r"}
 {"type":"tool","call_id":"c2","output":"r"}
 {"type":"user","id":"w1","text":"nobody","agent":"w"}"#,
-        );
-        assert_eq!(
-            subagents(&s),
-            [
-                agent("x", Some(("c1", None)), true),
-                agent("c2", Some(("c2", None)), true),
+            &[
+                ("x", Some(("c1", None)), true),
+                ("c2", Some(("c2", None)), true),
                 // The call has a result before the agent's last message, so it started the agent in
                 // the background.
-                agent("y", Some(("c0", None)), false),
-                agent("z", Some(("c3", Some("y"))), true),
-                agent("w", None, false),
-            ]
+                ("y", Some(("c0", None)), false),
+                ("z", Some(("c3", Some("y"))), true),
+                ("w", None, false),
+            ],
         );
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, common_prefix};
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::host::Event as Noted;
+use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::{Millis, context_editing};
@@ -14,8 +14,8 @@ use ctxbench_reports::record::{
 };
 
 use super::conversation::Conversation;
-use super::exchange;
 use super::facts::fact_place;
+use super::{background, exchange};
 
 /// Measures a compaction of the engine with `new` blocks at the end of the context. This is done when
 /// it happens, so that a run does not have to store the contexts. `room` = number of characters that
@@ -44,13 +44,14 @@ pub(super) fn measured(
     }
 }
 
-/// Completes the records of the compactions of a conversation by its requests.
-pub(super) fn complete(
-    conversation: &mut Conversation,
-    background: &[BackgroundRecord],
-    model: &Model,
-) {
+/// Completes a conversation that ended: the records of its compactions by its requests, and the rules
+/// that it broke. `offset` = number of its first request in the run.
+pub(super) fn complete(conversation: &mut Conversation, model: &Model, offset: u64) {
+    conversation.offset = offset;
+    conversation.background = background::records(conversation.noted.iter().map(|e| &**e));
+    conversation.triggers = conversation.noted.iter().filter_map(|e| trigger(e)).collect();
     let completed = conversation.status().0 == Status::Completed;
+    let background = &conversation.background;
     let mut compactions = std::mem::take(&mut conversation.compactions);
     let requests = &conversation.requests;
     let within = |from: u64, to: u64| {
@@ -102,6 +103,14 @@ pub(super) fn complete(
         c.paid_off = paid_off(even, c.calls_after, completed || next.is_some());
     }
     conversation.compactions = compactions;
+    let broken = broken_rules(conversation);
+    conversation.integrity.extend(broken);
+}
+
+fn trigger(e: &TimedEvent) -> Option<TriggerRecord> {
+    let Noted::Trigger { check, believed, billed, limit } = e.event else { return None };
+    let (before_request, check) = (e.before_request, check.to_string());
+    Some(TriggerRecord { before_request, believed, billed, limit, check })
 }
 
 /// Returns whether `calls` exceed the break-even point, which is false if there is no such point.
@@ -123,13 +132,14 @@ pub(crate) fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f
 }
 
 /// Returns the broken rules that concern compactions, not single requests.
-pub(super) fn broken_rules(c: &Conversation, triggers: &[TriggerRecord]) -> Vec<IntegrityFailure> {
+fn broken_rules(c: &Conversation) -> Vec<IntegrityFailure> {
     let mut out = Vec::new();
     let mut fail = |request: u64, rule: Rule, detail: String| {
         out.push(IntegrityFailure { request, rule, detail });
     };
     let summaries: Vec<&CompactionRecord> =
         c.compactions.iter().filter(|c| c.kind == CompactionKind::Summarise).collect();
+    let triggers = &c.triggers;
     let mut row = 0;
     for (i, c) in summaries.iter().enumerate() {
         let Some(after) = c.after_tokens else { continue };

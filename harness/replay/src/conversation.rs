@@ -1,14 +1,13 @@
 //! Everything that a replay measures in one conversation, collected while it runs.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctxbench_core::Millis;
 use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::request::{ErrorKind, Purpose};
 use ctxbench_reports::record::{
-    CompactionRecord, FactLife, FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule,
-    Status, TriggerRecord,
+    BackgroundRecord, CompactionRecord, FactLife, FactRecord, IntegrityFailure, RequestRecord,
+    RequestStatus, Rule, Status, TriggerRecord,
 };
 use ctxbench_util::plural::pluralize;
 
@@ -40,10 +39,8 @@ pub(super) struct Conversation {
     pub(super) all_steps: u64,
     /// Number of recorded replies that entered the history.
     pub(super) steps: u64,
-    /// Fact–need pairs to check.
-    pub(super) pairs: Vec<FactRecord>,
-    /// Pairs that were checked.
-    pub(super) needed: Vec<FactRecord>,
+    /// All pairs of a fact and a need; those that were checked have a request.
+    pub(super) facts: Vec<FactRecord>,
     /// History of each fact; empty for subagents.
     pub(super) lives: Vec<FactLife>,
     /// Requests in order; the number of a request is its index.
@@ -59,8 +56,8 @@ pub(super) struct Conversation {
     pub(super) compactions: Vec<CompactionRecord>,
     /// Rules that single requests broke.
     pub(super) integrity: Vec<IntegrityFailure>,
-    /// Request in which the provider stopped after a compaction, until it is asked to continue.
-    pub(super) stopped: Option<u64>,
+    /// Whether the provider stopped after a compaction and was not asked to continue yet.
+    pub(super) stopped: bool,
     /// Other events of the engine, and compactions before the last restart.
     pub(super) noted: Vec<Arc<TimedEvent>>,
     pub(super) rewound: Vec<(Arc<TimedEvent>, Compared)>,
@@ -74,46 +71,23 @@ pub(super) struct Conversation {
     pub(super) turn_failed: Option<String>,
     /// Whether the run ended because of too many requests without progress.
     pub(super) livelocked: bool,
-}
-
-/// Measurements of a request in addition to its record.
-#[derive(Debug, Default)]
-pub(super) struct Sent {
-    /// Tokens of the conversation in the previous normal request. `None` for the first request, and
-    /// for requests with another purpose.
-    pub(super) compared: Option<u64>,
-    /// Time that the conversation waited for a compaction inside this request, ms.
-    pub(super) blocked_ms: Millis,
-    /// Whether the request shows the compaction after which the provider had stopped.
-    pub(super) resumes: bool,
-    /// Whether the provider stopped after a compaction.
-    pub(super) paused: bool,
-    /// Broken rules, with details.
-    pub(super) broken: Vec<(Rule, String)>,
-    /// Line of this request in the trace.
-    pub(super) trace: Option<String>,
+    /// Number of the conversation's first request in the run; set at the end, as what follows.
+    pub(super) offset: u64,
+    pub(super) background: Vec<BackgroundRecord>,
+    pub(super) triggers: Vec<TriggerRecord>,
 }
 
 impl Conversation {
-    /// Adds a request that was answered or refused.
-    pub(super) fn request(&mut self, record: RequestRecord, sent: Sent) {
-        let seq = record.seq;
+    /// Begins a request. `resumes` = whether it shows the compaction after which the provider had
+    /// stopped, `paused` = whether the provider stopped after a compaction in it.
+    pub(super) fn request(&mut self, record: RequestRecord, resumes: bool, paused: bool) {
         if record.purpose == Purpose::Sample {
-            if !sent.resumes {
+            if !resumes {
                 self.unanswered("the next request does not show the compaction");
             }
-            self.stopped = sent.paused.then_some(seq);
+            self.stopped = paused;
             self.resuming = false;
         }
-        if let Some(earlier) = sent.compared {
-            self.shared_tokens.0 += record.common_prefix_tokens;
-            self.shared_tokens.1 += earlier;
-        }
-        self.blocked(sent.blocked_ms, u64::from(record.purpose == Purpose::Summary));
-        for (rule, detail) in sent.broken {
-            self.integrity.push(IntegrityFailure { request: seq, rule, detail });
-        }
-        self.trace.extend(sent.trace);
         self.requests.push(record);
     }
 
@@ -134,6 +108,10 @@ impl Conversation {
     /// Ends the conversation; `usd` is the total of the engine's own ledger.
     pub(super) fn end(&mut self, now: Millis, usd: f64) {
         self.took_ms = now.saturating_sub(self.at_ms);
+        let compactions_before = self.compactions.len() as u64;
+        for unreached in self.facts.iter_mut().filter(|f| f.request.is_none()) {
+            unreached.compactions_before = compactions_before;
+        }
         self.unanswered("the session ended before the model was asked to continue");
         let sum = self.cost_usd();
         debug_assert!(usd <= sum + 1e-6, "the ledger bills {usd}, the requests {sum}");
@@ -141,7 +119,7 @@ impl Conversation {
 
     /// Reports a compaction stop that the model was not asked to continue from.
     fn unanswered(&mut self, why: &str) {
-        if self.stopped.take().is_some() {
+        if std::mem::take(&mut self.stopped) {
             let (rule, detail) = (Rule::CompactionStop, why.into());
             let request = self.requests.last().map_or(0, |r| r.seq);
             self.integrity.push(IntegrityFailure { request, rule, detail });
@@ -192,20 +170,6 @@ impl Conversation {
         self.requests.iter().map(|r| r.cost_usd).sum()
     }
 
-    pub(super) fn triggers(&self) -> Vec<TriggerRecord> {
-        let record = |e: &Arc<TimedEvent>| match e.event {
-            Noted::Trigger { check, believed, billed, limit } => Some(TriggerRecord {
-                before_request: e.before_request,
-                believed,
-                billed,
-                limit,
-                check: check.to_string(),
-            }),
-            _ => None,
-        };
-        self.noted.iter().filter_map(record).collect()
-    }
-
     /// Returns the outcome, with the reason for a failure.
     pub(super) fn status(&self) -> (Status, Option<String>) {
         let broken = self.noted.iter().find_map(|e| match &e.event {
@@ -241,15 +205,6 @@ impl Conversation {
         let refused = RequestStatus::Failed(ErrorKind::Overflow);
         self.requests.iter().filter(|r| r.status == refused).count() as u64
     }
-
-    /// Returns the record of every (fact, need) pair, including pairs that the run did not reach.
-    pub(super) fn facts(&self) -> Vec<FactRecord> {
-        let reached: HashSet<&str> = self.needed.iter().map(|f| f.need.as_str()).collect();
-        let compactions_before = self.compactions.len() as u64;
-        let open = self.pairs.iter().filter(|pair| !reached.contains(&*pair.need));
-        let open = open.map(|pair| FactRecord { compactions_before, ..pair.clone() });
-        self.needed.iter().cloned().chain(open).collect()
-    }
 }
 
 #[cfg(test)]
@@ -258,7 +213,7 @@ mod tests {
 
     fn request(c: &mut Conversation, paused: bool, resumes: bool) {
         let record = RequestRecord { seq: c.requests.len() as u64, ..RequestRecord::default() };
-        c.request(record, Sent { resumes, paused, ..Sent::default() });
+        c.request(record, resumes, paused);
     }
 
     #[test]

@@ -12,16 +12,17 @@ use ctxbench_session::fact::{Fact, Match, fold};
 use ctxbench_session::{Entry, Session};
 
 use super::agents::Subagent;
-use super::fact_exposure::Showings;
+use super::conversation::Conversation;
 use super::needs::Needs;
 use super::path::Path;
-use super::record::{ConversationRecord, FinishedRun};
+use super::windows::window;
+use crate::scene::FinishedRun;
 
 /// Returns a record for each subagent. `parts` = the conversations, `facts` = the pairs of all
 /// windows.
 pub(super) fn records(
     run: &FinishedRun<'_>,
-    parts: &[Option<ConversationRecord>],
+    parts: &[Option<Conversation>],
     facts: &[FactRecord],
 ) -> Vec<Delegation> {
     if run.subagents.all.is_empty() {
@@ -30,18 +31,18 @@ pub(super) fn records(
     let agents = run.subagents.all.iter().zip(parts);
     let offsets: HashMap<&str, u64> =
         agents.filter_map(|(a, part)| Some((a.id.as_str(), part.as_ref()?.offset))).collect();
-    let handed = Handed::from_session(&run.scenario.session, facts);
-    let row = |(agent, part): (&Subagent, &Option<ConversationRecord>)| {
-        let row = Delegation { waited: agent.waits, ..handed.over(agent, &run.model.counting) };
-        let Some(part) = part else {
+    let handed = Handed::from_session(run.scene.session, facts);
+    let row = |(agent, part): (&Subagent, &Option<Conversation>)| {
+        let row =
+            Delegation { waited: agent.waits, ..handed.over(agent, &run.scene.model.counting) };
+        let Some(c) = part else {
             return Delegation { status: Status::NotApplicable, ..row };
         };
-        let c = &part.conversation;
         let sum = |of: fn(&RequestRecord) -> u64| c.requests.iter().map(of).sum::<u64>();
         let caller = row.caller.as_deref().map_or(Some(0), |id| offsets.get(id).copied());
         Delegation {
             request: c.by_request.zip(caller).map(|(n, o)| n + o),
-            status: part.status,
+            status: c.status().0,
             steps: c.steps,
             requests: c.requests.len() as u64,
             compactions: c.compactions.len() as u64,
@@ -125,35 +126,28 @@ impl<'a> Handed<'a> {
 /// Returns the pairs of all windows.
 pub(super) fn facts(
     run: &FinishedRun<'_>,
-    main: &ConversationRecord,
-    parts: &[Option<ConversationRecord>],
+    main: &Conversation,
+    parts: &[Option<Conversation>],
 ) -> Vec<FactRecord> {
-    let session = &run.scenario.session;
-    let mut out = main.conversation.facts();
-    if run.subagents.is_empty() {
-        out.sort_by(order);
-        return out;
-    }
-    let windows = &run.subagents.windows;
+    let mut out = main.facts.clone();
     for (agent, part) in run.subagents.all.iter().zip(parts) {
         match part {
-            Some(part) => out.extend(part.conversation.facts().into_iter().map(|f| {
+            Some(part) => out.extend(part.facts.iter().map(|f| {
                 let request = f.request.map(|n| n + part.offset);
-                FactRecord { request, ..f }
+                FactRecord { request, ..f.clone() }
             })),
             // Pairs of a subagent that never began were not checked.
             None => {
-                let own = windows.session(session, &agent.id);
-                let path = Path::recorded(&own);
-                let showings = Showings::new(&path, run.known).into();
-                out.extend(Needs::new(run.known.clone(), &path, showings).pairs());
+                let own = window(run.scene.session, &agent.id);
+                out.extend(Needs::new(&run.scene.known, &Path::recorded(&own)).1);
             }
         }
     }
     out.sort_by(order);
-    let undelivered =
-        |p: &FactRecord| p.found == Match::Absent && !run.subagents.delivered(&p.fact, &p.need);
-    out.into_iter().map(|p| FactRecord { undelivered: undelivered(&p), ..p }).collect()
+    for pair in out.iter_mut().filter(|pair| pair.found == Match::Absent) {
+        pair.undelivered = !run.subagents.delivered(&pair.fact, &pair.need);
+    }
+    out
 }
 
 fn order(a: &FactRecord, b: &FactRecord) -> Ordering {

@@ -21,15 +21,6 @@ pub(super) const WORDS: usize = 120_000;
 const LARGEST: usize = 2;
 const FILES: usize = 6;
 
-/// Returns two contexts without their common beginning and end.
-fn middles<'a>(a: &'a [Arc<Block>], b: &'a [Arc<Block>]) -> (&'a [Arc<Block>], &'a [Arc<Block>]) {
-    let same = |(a, b): &(&Arc<Block>, &Arc<Block>)| Arc::ptr_eq(a, b);
-    let head = a.iter().zip(b).take_while(same).count();
-    let (a, b) = (&a[head..], &b[head..]);
-    let tail = a.iter().rev().zip(b.iter().rev()).take_while(same).count();
-    (&a[..a.len() - tail], &b[..b.len() - tail])
-}
-
 /// Returns the blocks of the first context that are not in the second one. Each block of the second
 /// context cancels one equal block.
 fn only_in<'a>(these: &'a [Arc<Block>], others: &[Arc<Block>]) -> Vec<&'a Block> {
@@ -54,7 +45,6 @@ pub(super) fn between(
     by: &Counting,
     room: &mut usize,
 ) -> (Vec<Portion>, Vec<Portion>) {
-    let (before, after) = middles(before, after);
     let came = portions(only_in(after, before), by, room);
     (portions(only_in(before, after), by, room), came)
 }
@@ -174,21 +164,6 @@ mod tests {
         assert_eq!(went[0].texts[0].text.chars().count(), EXCERPT);
         assert_eq!(went[0].texts[1].text, "a short result");
         assert_eq!(summarize(&came), [("summary", 1, vec!["the login\nis mended"])]);
-    }
-
-    #[test]
-    fn what_both_begin_and_end_with_is_not_looked_at() {
-        let [a, b, c, d] = ["a", "b", "c", "d"].map(|t| block(BlockKind::User, t));
-        let left = |these: &[&Arc<Block>], those: &[&Arc<Block>]| {
-            let owned =
-                [these, those].map(|all| all.iter().map(|b| (*b).clone()).collect::<Vec<_>>());
-            let (these, those) = middles(&owned[0], &owned[1]);
-            [these, those].map(|all| all.iter().map(|b| b.text.to_string()).collect::<String>())
-        };
-        assert_eq!(left(&[&a, &b, &c, &a], &[&a, &d, &c, &a]), ["b", "d"]);
-        assert_eq!(left(&[&a, &b], &[&a, &b]), ["", ""]);
-        // No block belongs to both the beginning and the end.
-        assert_eq!(left(&[&a], &[&a, &a]), ["", "a"]);
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! A conversation grows at its end, so the view of a context is updated from one to the next: the
 //! cost is proportional to the blocks that differ.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId};
@@ -113,73 +115,48 @@ struct FactView {
     blocks: Vec<Arc<Block>>,
     carried: Vec<Arc<Carried>>,
     facts: Vec<FactSightings>,
-    best: Vec<Option<Sighting>>,
-    /// Number of blocks of each message.
-    messages: HashMap<MessageId, usize>,
 }
 
-/// Sightings of one fact.
+/// Sightings of one fact, with the number of blocks of each.
 #[derive(Clone, Default)]
 struct FactSightings {
-    /// Number of blocks per kind of sighting.
-    ways: Vec<(Sighting, usize)>,
-    /// Messages in which a tool or the user states the fact, once per block.
-    said_in: Vec<MessageId>,
+    ways: BTreeMap<Sighting, i32>,
+    /// Messages in which a tool or the user states the fact.
+    said_in: BTreeMap<MessageId, i32>,
+}
+
+/// Adds to a count that leaves the map at zero.
+fn count<K: Ord>(all: &mut BTreeMap<K, i32>, key: K, by: i32) {
+    match all.entry(key) {
+        Entry::Occupied(n) if *n.get() + by == 0 => drop(n.remove()),
+        Entry::Occupied(mut n) => *n.get_mut() += by,
+        Entry::Vacant(n) => drop(n.insert(by)),
+    }
 }
 
 impl FactView {
-    fn add(&mut self, b: &Block, carried: &Carried, licences: &Licences) {
-        *self.messages.entry(b.message).or_default() += 1;
+    /// Adds a block to the sightings (`by` = 1), or removes it (-1).
+    fn count(&mut self, b: &Block, carried: &Carried, licences: &Licences, by: i32) {
         let (place, said) = (fact_place(b), is_said(b));
         for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
             if said {
-                shown.said_in.push(b.message);
+                count(&mut shown.said_in, b.message, by);
             }
             if licences.counts(b, fact) {
-                let way = Sighting { tier, place };
-                match shown.ways.iter_mut().find(|(w, _)| *w == way) {
-                    Some((_, n)) => *n += 1,
-                    None => shown.ways.push((way, 1)),
-                }
-                self.best[fact] = self.best[fact].max(Some(way));
+                count(&mut shown.ways, Sighting { tier, place }, by);
             }
         }
     }
 
-    fn remove(&mut self, b: &Block, carried: &Carried, licences: &Licences) {
-        if let Some(n) = self.messages.get_mut(&b.message) {
-            *n -= 1;
-            if *n == 0 {
-                self.messages.remove(&b.message);
+    /// Adds or removes all blocks of a message.
+    fn count_message(&mut self, message: MessageId, licences: &Licences, by: i32) {
+        for at in 0..self.blocks.len() {
+            if self.blocks[at].message == message {
+                let (block, carried) = (self.blocks[at].clone(), self.carried[at].clone());
+                self.count(&block, &carried, licences, by);
             }
         }
-        let (place, said) = (fact_place(b), is_said(b));
-        for (fact, tier) in carried.facts() {
-            let shown = &mut self.facts[fact];
-            if said && let Some(at) = shown.said_in.iter().position(|m| *m == b.message) {
-                shown.said_in.swap_remove(at);
-            }
-            if !licences.counts(b, fact) {
-                continue;
-            }
-            let way = Sighting { tier, place };
-            if let Some(at) = shown.ways.iter().position(|(w, _)| *w == way) {
-                shown.ways[at].1 -= 1;
-                if shown.ways[at].1 == 0 {
-                    shown.ways.swap_remove(at);
-                    self.best[fact] = shown.ways.iter().map(|(w, _)| *w).max();
-                }
-            }
-        }
-    }
-
-    /// Returns the blocks of a message, with their facts.
-    fn of_message(&self, message: MessageId) -> Vec<(Arc<Block>, Arc<Carried>)> {
-        let Some(&n) = self.messages.get(&message) else { return Vec::new() };
-        let all = self.blocks.iter().zip(&self.carried).rev();
-        let own = all.filter(|(b, _)| b.message == message).take(n);
-        own.map(|(b, what)| (b.clone(), what.clone())).collect()
     }
 }
 
@@ -190,12 +167,8 @@ fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
 
 impl FactBook {
     pub(super) fn new(known: Arc<SessionCache>) -> Self {
-        let n = known.facts.len();
-        let view = FactView {
-            facts: vec![FactSightings::default(); n],
-            best: vec![None; n],
-            ..FactView::default()
-        };
+        let facts = vec![FactSightings::default(); known.facts.len()];
+        let view = FactView { facts, ..FactView::default() };
         FactBook { known, carried: HashMap::new(), licences: Licences::default(), view }
     }
 
@@ -213,28 +186,26 @@ impl FactBook {
         let tail = pairs.take_while(|(a, b)| same(a, b)).count();
         let (gone, new) = (head..old.len() - tail, &blocks[head..blocks.len() - tail]);
         let FactBook { known, carried, licences, view } = self;
-        for i in gone.clone() {
-            let (block, what) = (view.blocks[i].clone(), view.carried[i].clone());
-            view.remove(&block, &what, licences);
-        }
         let carried_by = |b: &Arc<Block>| {
             carried.entry(b.hash).or_insert_with(|| known.carried(readable(b))).clone()
         };
         let added: Vec<Arc<Carried>> = new.iter().map(carried_by).collect();
         for (b, what) in new.iter().zip(&added) {
-            view.add(b, what, licences);
+            view.count(b, what, licences, 1);
         }
-        view.blocks.splice(gone.clone(), new.iter().cloned());
-        view.carried.splice(gone, added);
+        let gone_blocks: Vec<_> = view.blocks.splice(gone.clone(), new.iter().cloned()).collect();
+        let gone_facts: Vec<_> = view.carried.splice(gone, added).collect();
+        for (b, what) in gone_blocks.iter().zip(&gone_facts) {
+            view.count(b, what, licences, -1);
+        }
     }
 
     /// Allows a message to restate these facts, even if the message is already shown.
     fn give(&mut self, message: MessageId, facts: &[bool]) {
         let FactBook { licences, view, .. } = self;
-        let shown = view.of_message(message);
-        shown.iter().for_each(|(b, what)| view.remove(b, what, licences));
+        view.count_message(message, licences, -1);
         licences.give(message, facts);
-        shown.iter().for_each(|(b, what)| view.add(b, what, licences));
+        view.count_message(message, licences, 1);
     }
 
     /// Returns the block with the best sighting of each fact.
@@ -261,26 +232,24 @@ impl FactBook {
     ) -> Vec<Option<Sighting>> {
         self.look_at(blocks);
         let FactBook { licences, view, .. } = self;
-        let left_out = without.map(|m| view.of_message(m)).unwrap_or_default();
-        left_out.iter().for_each(|(b, what)| view.remove(b, what, licences));
-        let seen = view.best.clone();
-        left_out.iter().for_each(|(b, what)| view.add(b, what, licences));
+        without.iter().for_each(|m| view.count_message(*m, licences, -1));
+        let best = |shown: &FactSightings| shown.ways.keys().next_back().copied();
+        let seen = view.facts.iter().map(best).collect();
+        without.iter().for_each(|m| view.count_message(*m, licences, 1));
         seen
     }
 
     /// Returns the best verbatim sighting of each fact in a context.
     pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Vec<Option<Sighting>> {
         self.look_at(blocks);
-        let verbatim = |shown: &FactSightings| {
-            let ways = shown.ways.iter().map(|(way, _)| *way);
-            ways.filter(|way| way.place == FactPlace::Verbatim).max()
-        };
-        self.view.facts.iter().map(verbatim).collect()
+        let verbatim = |w: &&Sighting| w.place == FactPlace::Verbatim;
+        let best = |shown: &FactSightings| shown.ways.keys().rfind(verbatim).copied();
+        self.view.facts.iter().map(best).collect()
     }
 
     /// Returns the messages of the last context in which a tool or the user states a fact.
-    pub(super) fn said_in(&self, fact: usize) -> &[MessageId] {
-        &self.view.facts[fact].said_in
+    pub(super) fn said_in(&self, fact: usize) -> impl Iterator<Item = MessageId> {
+        self.view.facts[fact].said_in.keys().copied()
     }
 
     /// Adds a recorded reply. It may restate facts that were visible when it was made, and state

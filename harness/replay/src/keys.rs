@@ -2,8 +2,7 @@
 //! with the same key have the same row and need not be computed again.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,21 +81,7 @@ pub fn program() -> String {
 }
 
 fn file_hash(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let (mut part, mut hash) = (vec![0; 1 << 20], Sha256::new());
-    loop {
-        let mut filled = 0;
-        while filled < part.len() {
-            match file.read(&mut part[filled..])? {
-                0 => break,
-                n => filled += n,
-            }
-        }
-        if filled == 0 {
-            return Ok(hex(&hash.finalize(), 16));
-        }
-        hash.update(content_hash(&part[..filled]).to_le_bytes());
-    }
+    Ok(format!("{:016x}", content_hash(&std::fs::read(path)?)))
 }
 
 fn hex(bytes: &[u8], most: usize) -> String {
@@ -191,68 +176,61 @@ mod tests {
     use std::collections::BTreeSet;
 
     use ctxbench_core::model::find;
-    use ctxbench_session::{Entry, UserEntry};
+    use ctxbench_session::Entry;
 
     use super::*;
 
-    fn scenario(text: &str) -> Scenario {
-        let mut s = Scenario { id: "s".into(), ..Scenario::default() };
-        let said = UserEntry { id: "u1".into(), text: Some(text.into()), ..UserEntry::default() };
-        s.session.entries.push(Entry::User(said));
-        s
+    /// What decides a row.
+    struct Row {
+        options: Options,
+        program: &'static str,
+        scenario: Scenario,
+        spec: &'static str,
+        model: &'static str,
+        by: Summariser,
+        seed: u64,
     }
 
     #[test]
     fn whatever_decides_a_row_decides_its_key() {
-        let spec = |text: &str| Spec::parse(text).unwrap();
-        let key = |options: &Options,
-                   program: &str,
-                   s: &Scenario,
-                   spec: &Spec,
-                   model: &str,
-                   by: &Summariser,
-                   seed| {
-            let keys = Keys::new(program, options, &[]);
-            let model = find(model).unwrap();
-            keys.of_session(s, &SessionContent::new(s)).pair(spec, model, by, seed, false)
+        let key = |change: &dyn Fn(&mut Row)| {
+            let mut row = Row {
+                options: Options::default(),
+                program: "1",
+                scenario: Scenario { id: "s".into(), ..Scenario::default() },
+                spec: "codex",
+                model: "claude-sonnet-4-6",
+                by: Summariser::Extractive,
+                seed: 1,
+            };
+            change(&mut row);
+            let Row { options, program, scenario, spec, model, by, seed } = row;
+            let (keys, content) =
+                (Keys::new(program, &options, &[]), SessionContent::new(&scenario));
+            let (spec, model) = (Spec::parse(spec).unwrap(), find(model).unwrap());
+            keys.of_session(&scenario, &content).pair(&spec, model, &by, seed, false)
         };
-        let (plain, s, codex) = (Options::default(), scenario("a"), spec("codex"));
-        let (extractive, lossy) =
-            (Summariser::Extractive, Summariser::Lossy { keep: 0.5, distort: 0.1 });
-        let (sonnet, gpt) = ("claude-sonnet-4-6", "gpt-5.4");
+        let lossy = |row: &mut Row| row.by = Summariser::Lossy { keep: 0.5, distort: 0.1 };
         let all = [
-            key(&plain, "1", &s, &codex, sonnet, &extractive, 1),
-            key(&plain, "2", &s, &codex, sonnet, &extractive, 1),
-            key(&plain, "1", &scenario("b"), &codex, sonnet, &extractive, 1),
-            key(
-                &plain,
-                "1",
-                &Scenario { id: "t".into(), ..s.clone() },
-                &codex,
-                sonnet,
-                &extractive,
-                1,
-            ),
-            key(&plain, "1", &Scenario { scale: 0.5, ..s.clone() }, &codex, sonnet, &extractive, 1),
-            key(&plain, "1", &s, &spec("aider"), sonnet, &extractive, 1),
-            key(&plain, "1", &s, &spec("codex:auto_compact_limit=90000"), sonnet, &extractive, 1),
-            key(&plain, "1", &s, &codex, gpt, &extractive, 1),
-            key(&plain, "1", &s, &codex, sonnet, &lossy, 1),
-            key(&plain, "1", &s, &codex, sonnet, &lossy, 2),
-            key(
-                &Options { window: Some(9), ..plain.clone() },
-                "1",
-                &s,
-                &codex,
-                sonnet,
-                &extractive,
-                1,
-            ),
-            key(&Options { trace: true, ..plain.clone() }, "1", &s, &codex, sonnet, &extractive, 1),
+            key(&|_| {}),
+            key(&|row| row.program = "2"),
+            key(&|row| row.scenario.session.entries.push(Entry::Restart)),
+            key(&|row| row.scenario.id = "t".into()),
+            key(&|row| row.scenario.scale = 0.5),
+            key(&|row| row.spec = "aider"),
+            key(&|row| row.spec = "codex:auto_compact_limit=90000"),
+            key(&|row| row.model = "gpt-5.4"),
+            key(&lossy),
+            key(&|row| {
+                lossy(row);
+                row.seed = 2;
+            }),
+            key(&|row| row.options.window = Some(9)),
+            key(&|row| row.options.trace = true),
         ];
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
-        let again = key(&Options { seed: 7, ..plain }, "1", &s, &codex, sonnet, &extractive, 2);
-        assert_eq!(again, all[0], "nothing in it is seeded");
+        let seeds = |row: &mut Row| (row.options.seed, row.seed) = (7, 2);
+        assert_eq!(key(&seeds), all[0], "nothing in it is seeded");
         assert!(all[0].len() == 32 && all[0].bytes().all(|b| b.is_ascii_hexdigit()));
     }
 }

@@ -75,45 +75,51 @@ mod tests {
         Session { header: Header { model, ..Header::default() }, ..Session::default() }
     }
 
-    fn called(name: &str) -> &'static Model {
-        model::find(name).unwrap()
-    }
-
     #[test]
     fn a_recording_has_a_model_of_its_own() {
-        assert_eq!(&*own(&session(Some("claude-opus-4-6"))).name, "claude-opus-4-6");
-        assert_eq!(&*own(&session(Some("claude-sonnet-4-5-20250929"))).name, "claude-sonnet-4-5");
-        assert_eq!(&*own(&session(Some("gpt-5.9-foo"))).name, "gpt-5.5");
-        assert_eq!(&*own(&session(Some("mystery-1"))).name, model::DEFAULT_MODEL);
-        assert_eq!(&*own(&session(None)).name, model::DEFAULT_MODEL);
+        for (recorded, own_name) in [
+            (Some("claude-opus-4-6"), "claude-opus-4-6"),
+            (Some("claude-sonnet-4-5-20250929"), "claude-sonnet-4-5"),
+            (Some("gpt-5.9-foo"), "gpt-5.5"),
+            (Some("mystery-1"), model::DEFAULT_MODEL),
+            (None, model::DEFAULT_MODEL),
+        ] {
+            assert_eq!(&*own(&session(recorded)).name, own_name);
+        }
     }
 
     #[test]
-    fn a_retired_one_is_told() {
-        let said = |name: &str| remarks(&session(None), called(name)).collect::<Vec<_>>();
-        assert_eq!(
-            said("gpt-5-codex"),
-            ["gpt-5-codex was retired on 2026-07-23; dollars are those of its last price list"]
-        );
-        assert!(said("gpt-5").is_empty(), "its day has not come");
-        assert!(said(model::DEFAULT_MODEL).is_empty());
-    }
-
-    #[test]
-    fn another_one_is_told_with_what_differs() {
-        let opus = session(Some("claude-opus-4-6"));
-        assert_eq!(instead_of_own(&opus, called("claude-opus-4-6")), None);
-        let said = instead_of_own(&opus, called("claude-sonnet-4-6")).unwrap();
-        assert!(said.contains("recorded with claude-opus-4-6"), "{said}");
-        assert!(said.contains("prices (3 instead of 5 USD per million input tokens)"), "{said}");
-        assert!(!said.contains("window"), "{said}");
-        let said = instead_of_own(&opus, called("gpt-5.4")).unwrap();
-        assert!(said.contains("a window of "), "{said}");
-        assert_eq!(
-            instead_of_own(&session(Some("gpt-5.9-foo")), called("gpt-5.5")).unwrap(),
-            "gpt-5.9-foo is not in the table of models: run as gpt-5.5 (prices, window); name it \
-             in a file of --models"
-        );
-        assert_eq!(instead_of_own(&session(None), called("gpt-5.4")), None);
+    fn another_model_and_a_retired_one_are_told() {
+        let opus = Some("claude-opus-4-6");
+        for (recorded, run, said) in [
+            (
+                None,
+                "gpt-5-codex",
+                "gpt-5-codex was retired on 2026-07-23; dollars are those of its last price list",
+            ),
+            // Its day has not come.
+            (None, "gpt-5", ""),
+            (None, "gpt-5.4", ""),
+            (opus, "claude-opus-4-6", ""),
+            (
+                opus,
+                "claude-sonnet-4-6",
+                "it was recorded with claude-opus-4-6; claude-sonnet-4-6 has other prices (3 instead of 5 USD per million input tokens)",
+            ),
+            (
+                opus,
+                "gpt-5.4",
+                "it was recorded with claude-opus-4-6; gpt-5.4 has other limits (a window of ",
+            ),
+            (
+                Some("gpt-5.9-foo"),
+                "gpt-5.5",
+                "gpt-5.9-foo is not in the table of models: run as gpt-5.5 (prices, window); name it in a file of --models",
+            ),
+        ] {
+            let all: Vec<String> = remarks(&session(recorded), model::find(run).unwrap()).collect();
+            let told = all.join("; ");
+            assert!(told.starts_with(said) && told.is_empty() == said.is_empty(), "{told}");
+        }
     }
 }

@@ -1,12 +1,18 @@
-//! (fact, need) pairs that are still to be checked.
+//! (fact, need) pairs that are still to be checked: the last showing of each fact before its need,
+//! and whether a request removed that showing before.
 
+use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
+use ctxbench_core::block::{Block, MessageId};
+use ctxbench_core::content::Part;
 use ctxbench_core::host::Action;
 use ctxbench_reports::record::FactRecord;
+use ctxbench_scenarios::autofacts::GAP;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::fact_exposure::{Last, Showings};
+use super::facts::FactBook;
 use super::path::Path;
 use super::session_cache::SessionCache;
 
@@ -23,35 +29,81 @@ struct Place {
     session: usize,
 }
 
-/// Unchecked pairs, by id of the need.
+/// A pair of a fact and a need.
+#[derive(Clone, Copy)]
+pub(super) struct Pair {
+    pub(super) fact: usize,
+    /// Whether a request up to the need removed or changed the last showing of the fact. `None` if
+    /// only the agent stated the fact.
+    pub(super) exposed: Option<bool>,
+    /// Number of replies before the last showing, and number of the reply that needs the fact or
+    /// answers the user message that needs it, from 1.
+    shown: Option<(usize, usize)>,
+}
+
+/// Pairs of a path, and their state in one replay.
 pub(super) struct Needs {
+    pairs: Vec<Pair>,
+    /// Unchecked pairs, by id of the need.
     open: HashMap<Arc<str>, Vec<usize>>,
-    known: Arc<SessionCache>,
-    showings: Arc<Showings>,
-    places: HashMap<Arc<str>, Place>,
     /// User messages of the present turn with unchecked needs.
     pending: Vec<Arc<str>>,
+    /// Pairs with a showing that is still to come. The next one is last.
+    coming: Vec<usize>,
+    /// Pairs with a showing that is unchanged so far.
+    intact: Vec<usize>,
+    /// Numbers of the recorded replies, from 1.
+    numbers: HashMap<Arc<str>, usize>,
+    /// Messages of the recorded replies, by number.
+    replies: HashMap<usize, MessageId>,
 }
 
 impl Needs {
-    /// Collects the pairs of a session. Leaves out needs outside the replayed path, that is, in the
-    /// window of a subagent, and needs at hand ([`AT_HAND`]).
-    pub(super) fn new(known: Arc<SessionCache>, path: &Path, showings: Arc<Showings>) -> Self {
+    /// Collects the pairs of a path, and a record of each as if it were never reached. Leaves out
+    /// needs outside the path, that is, in the window of a subagent, and needs at hand
+    /// ([`AT_HAND`]).
+    pub(super) fn new(known: &SessionCache, path: &Path) -> (Needs, Vec<FactRecord>) {
         let places = places(path);
-        let at_hand = |arises: &str, need: &Place| {
-            places.get(arises).is_some_and(|from| {
-                from.turn == need.turn && need.replies.saturating_sub(from.replies) < AT_HAND
-            })
-        };
+        let showings = Showings::new(path, known, &places);
+        let (mut pairs, mut records) = (Vec::new(), Vec::new());
         let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
-        for (i, f) in known.facts.iter().enumerate() {
+        for (fact, f) in known.facts.iter().enumerate() {
+            let from = places.get(f.arises.as_str());
             for n in &f.needs {
-                if places.get(n.as_str()).is_some_and(|need| !at_hand(&f.arises, need)) {
-                    open.entry(n.as_str().into()).or_default().push(i);
+                let Some(need) = places.get(n.as_str()) else { continue };
+                if from.is_some_and(|from| {
+                    from.turn == need.turn && need.replies.saturating_sub(from.replies) < AT_HAND
+                }) {
+                    continue;
                 }
+                let last = showings.last.get(&(n, fact)).copied();
+                // Without a showing, the reply in which the fact arises decides.
+                let said = last.map_or(from.map(|from| from.session), |last| Some(last.session));
+                records.push(FactRecord {
+                    fact: f.id.clone(),
+                    kind: f.kind,
+                    need: n.clone(),
+                    gap: last.map(|l| (l.need - l.at) as u64),
+                    across: said.is_some_and(|said| said < need.session),
+                    counts: last.is_none_or(|l| l.counts),
+                    ..FactRecord::default()
+                });
+                open.entry(n.as_str().into()).or_default().push(pairs.len());
+                let shown = last.map(|l| (l.at, l.need));
+                pairs.push(Pair { fact, exposed: None, shown });
             }
         }
-        Needs { open, known, showings, places, pending: Vec::new() }
+        let mut coming: Vec<usize> =
+            (0..pairs.len()).filter(|&i| pairs[i].shown.is_some()).collect();
+        coming.sort_by_key(|&i| Reverse(pairs[i].shown));
+        let numbers = showings.numbers;
+        let (pending, intact, replies) = (Vec::new(), Vec::new(), HashMap::new());
+        (Needs { pairs, open, pending, coming, intact, numbers, replies }, records)
+    }
+
+    /// Returns a pair by the index of its record.
+    pub(super) fn pair(&self, at: usize) -> Pair {
+        self.pairs[at]
     }
 
     /// Begins a turn with these user messages.
@@ -62,54 +114,147 @@ impl Needs {
     /// Returns the facts needed by the current user messages, and those needed by the next recorded
     /// reply.
     pub(super) fn due(&self, step: &str) -> (Vec<usize>, Vec<usize>) {
-        let of = |key: &str| self.open.get(key).cloned().unwrap_or_default();
-        (self.pending.iter().flat_map(|k| of(k)).collect(), of(step))
+        let of = |key: &str| self.open.get(key).into_iter().flatten().map(|&i| self.pairs[i].fact);
+        (self.pending.iter().flat_map(|k| of(k)).collect(), of(step).collect())
     }
 
-    /// Removes the pairs of the current user messages and of a recorded reply, and returns them as
-    /// (need, facts, whether the need is a user message).
-    pub(super) fn take(&mut self, step: &str) -> Vec<(Arc<str>, Vec<usize>, bool)> {
-        let mut out = Vec::new();
-        for key in std::mem::take(&mut self.pending) {
-            out.extend(self.open.remove(&key).map(|facts| (key, facts, true)));
-        }
-        out.extend(self.open.remove_entry(step).map(|(key, facts)| (key, facts, false)));
+    /// Removes the pairs of the current user messages and of a recorded reply, and returns them per
+    /// need, with whether the need is a user message.
+    pub(super) fn take(&mut self, step: &str) -> Vec<(Vec<usize>, bool)> {
+        let pending = std::mem::take(&mut self.pending);
+        let by_user = pending.iter().filter_map(|key| Some((self.open.remove(key)?, true)));
+        let mut out: Vec<_> = by_user.collect();
+        out.extend(self.open.remove(step).map(|pairs| (pairs, false)));
         out
     }
 
     /// Returns, for each of `n` facts, whether it is still needed.
     pub(super) fn later(&self, n: usize) -> Vec<bool> {
         let mut out = vec![false; n];
-        self.open.values().flatten().for_each(|f| out[*f] = true);
+        self.open.values().flatten().for_each(|&i| out[self.pairs[i].fact] = true);
         out
     }
 
-    /// Iterates over all unchecked pairs, as (need, fact).
-    pub(super) fn open(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
-        self.open.iter().flat_map(|(need, facts)| facts.iter().map(move |fact| (need, *fact)))
-    }
-
-    /// Returns the records of all unchecked pairs.
-    pub(super) fn pairs(&self) -> Vec<FactRecord> {
-        self.open().map(|(need, fact)| self.unreached(need, fact)).collect()
-    }
-
-    /// Returns the record of a pair that was not checked.
-    pub(super) fn unreached(&self, need: &str, fact: usize) -> FactRecord {
-        let f = &self.known.facts[fact];
-        let last = self.showings.last(fact, need);
-        let session = |key: &str| self.places.get(key).map(|place| place.session);
-        // Without a showing, the reply in which the fact arises decides.
-        let said = session(last.map_or(&*f.arises, |last| last.key()));
-        FactRecord {
-            fact: f.id.clone(),
-            kind: f.kind,
-            need: need.to_string(),
-            gap: last.map(|l| l.gap() as u64),
-            across: said.is_some() && said < session(need),
-            counts: last.is_none_or(Last::counts),
-            ..FactRecord::default()
+    /// Adds a recorded reply to the history.
+    pub(super) fn recorded(&mut self, step: &str, message: MessageId) {
+        if let Some(number) = self.numbers.get(step) {
+            self.replies.insert(*number, message);
         }
+    }
+
+    /// Checks which showings a request that was answered with a recorded reply lacks.
+    pub(super) fn request(&mut self, step: &str, shown: &[Arc<Block>], book: &mut FactBook) {
+        let Some(&number) = self.numbers.get(step) else { return };
+        let Needs { pairs, coming, intact, replies, .. } = self;
+        let at = |i: usize| pairs[i].shown.unwrap_or_default().0;
+        while coming.last().is_some_and(|&i| at(i) < number) {
+            intact.extend(coming.pop());
+        }
+        book.look_at(shown);
+        intact.retain(|&i| {
+            let pair = &mut pairs[i];
+            let (at, need) = pair.shown.unwrap_or_default();
+            let from = replies.get(&at).copied();
+            let to = replies.get(&(at + 1)).copied();
+            let between = |m: MessageId| from.is_none_or(|f| m > f) && to.is_none_or(|t| m < t);
+            // Also check a need in the request that it answers.
+            let intact = book.said_in(pair.fact).any(between);
+            let over = !intact || need <= number;
+            if over {
+                pair.exposed = Some(!intact);
+            }
+            !over
+        });
+    }
+}
+
+/// The last showing of a fact before a need.
+#[derive(Clone, Copy)]
+struct Last {
+    /// Number of replies before the showing.
+    at: usize,
+    /// Number of its session, from 0.
+    session: usize,
+    /// Number of the reply that needs it, or that answers the user message; from 1.
+    need: usize,
+    /// Whether the need is a test of memory: either a user message needs the fact, or a reply needs a
+    /// fact that was shown at least [`GAP`] replies earlier and that the reply just before, which
+    /// every request includes, does not repeat.
+    counts: bool,
+}
+
+/// A walk along a path that finds the last showings before all needs. A user message or a tool result
+/// that states a fact shows it.
+struct Showings<'a> {
+    known: &'a SessionCache,
+    /// Facts that each message needs.
+    needing: HashMap<&'a str, Vec<usize>>,
+    last: HashMap<(&'a str, usize), Last>,
+    /// Newest showing of each fact (replies before it, and its session), and the newest reply that
+    /// states it.
+    newest: Vec<(Option<(usize, usize)>, Option<usize>)>,
+    /// Number of replies so far.
+    count: usize,
+    numbers: HashMap<Arc<str>, usize>,
+}
+
+impl<'a> Showings<'a> {
+    fn new(path: &Path, known: &'a SessionCache, places: &HashMap<Arc<str>, Place>) -> Self {
+        let mut needing: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (i, fact) in known.facts.iter().enumerate() {
+            fact.needs.iter().for_each(|need| needing.entry(need).or_default().push(i));
+        }
+        let newest = vec![(None, None); known.facts.len()];
+        let (last, numbers) = (HashMap::new(), HashMap::new());
+        let mut walk = Showings { known, needing, last, newest, count: 0, numbers };
+        let session = |key: &str| places.get(key).map_or(0, |place| place.session);
+        for m in &path.moves {
+            if let Action::User(message) = &m.action {
+                // A message cannot be the showing of a fact that it needs itself. Messages that
+                // were answered together count as one message, with the id of the first.
+                let (own, others) = m.keys.split_at(m.keys.len().min(1));
+                own.iter().for_each(|key| walk.needs(key, true));
+                walk.shows(session(&message.key), &message.parts);
+                others.iter().for_each(|key| walk.needs(key, true));
+            }
+            for step in &m.steps {
+                walk.needs(&step.key, false);
+                walk.count += 1;
+                walk.numbers.insert(step.key.clone(), walk.count);
+                let said = known.carried(&prose_of(&step.parts));
+                said.facts().for_each(|(fact, _)| walk.newest[fact].1 = Some(walk.count));
+                step.results.iter().for_each(|r| walk.shows(session(&r.key), &r.parts));
+            }
+        }
+        walk
+    }
+
+    /// Adds a message that needs facts.
+    fn needs(&mut self, key: &str, by_user: bool) {
+        let Some((key, facts)) = self.needing.get_key_value(key) else { return };
+        for &fact in facts {
+            let (Some((at, session)), said) = self.newest[fact] else { continue };
+            let need = self.count + 1;
+            let counts = by_user || need - at >= GAP && said != Some(self.count);
+            self.last.insert((*key, fact), Last { at, session, need, counts });
+        }
+    }
+
+    /// Adds a message of the user or a result of a tool.
+    fn shows(&mut self, session: usize, parts: &[Part]) {
+        let count = self.count;
+        let shown = self.known.carried(&prose_of(parts));
+        shown.facts().for_each(|(fact, _)| self.newest[fact].0 = Some((count, session)));
+    }
+}
+
+/// Returns the recorded text of a message.
+fn prose_of(parts: &[Part]) -> Cow<'_, str> {
+    let recorded = parts.iter().filter(|p| !matches!(p, Part::Unrecorded(_)));
+    let texts: Vec<&str> = recorded.map(Part::text).collect();
+    match texts.as_slice() {
+        [one] => (*one).into(),
+        all => all.join("\n").into(),
     }
 }
 
@@ -130,4 +275,63 @@ fn places(path: &Path) -> HashMap<Arc<str>, Place> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{BlockKind, Draft, Role};
+    use ctxbench_session::Session;
+
+    fn path() -> Path {
+        Path::recorded(&session())
+    }
+
+    /// Nine replies. The tool shows the port after the first and the third; the last two need it.
+    fn session() -> Session {
+        let mut lines = vec![r#"{"type":"session","version":1,"id":"s"}"#.to_string()];
+        lines.push(r#"{"type":"user","id":"u1","text":"go"}"#.into());
+        for n in 1..=9 {
+            let said = if n == 8 { "port 8443 it is" } else { "" };
+            let shown = if n == 1 || n == 3 { "port 8443" } else { "nothing" };
+            lines.push(format!(
+                r#"{{"type":"assistant","id":"a{n}","text":"{said}","calls":[{{"id":"c{n}","name":"x","arguments":"{{}}"}}]}}"#
+            ));
+            lines.push(format!(r#"{{"type":"tool","call_id":"c{n}","output":"{shown}"}}"#));
+        }
+        lines.push(
+            r#"{"type":"fact","id":"f","kind":"value","tokens":["port 8443"],"arises":"c1","needs":["a2","a8","a9"]}"#
+                .into(),
+        );
+        ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap().session
+    }
+
+    #[test]
+    fn the_gap_is_that_of_the_last_showing() {
+        let (_, records) = Needs::new(&SessionCache::from_session(&session()), &path());
+        let told: Vec<_> = records.iter().map(|r| (&*r.need, r.gap, r.counts)).collect();
+        // From c3 to a8, which says it again. Nothing is between c1 and a2.
+        assert_eq!(told, [("a8", Some(5), false), ("a9", Some(6), false)]);
+    }
+
+    #[test]
+    fn a_need_is_exposed_once_a_request_lacks_what_showed_its_fact_last() {
+        let block = |text: &str, message: u32| {
+            Draft::text(BlockKind::Output, Role::Tool, text).build(MessageId(message), vec![])
+        };
+        let run = |at_the_fifth: &str| {
+            let mut book = FactBook::from_session(&session());
+            let (mut needs, _) = Needs::new(&book.known, &path());
+            for n in 1..=9_u32 {
+                // Reply n is message 2n, its result 2n + 1: c1 is 3, c3 is 7.
+                let c3 = if n == 5 { at_the_fifth } else { "port 8443" };
+                let shown = [block("port 8443", 3), block(c3, 7)];
+                needs.request(&format!("a{n}"), &shown, &mut book);
+                needs.recorded(&format!("a{n}"), MessageId(2 * n));
+            }
+            [0, 1].map(|at| needs.pair(at).exposed)
+        };
+        assert_eq!(run("port 8443"), [Some(false), Some(false)]);
+        assert_eq!(run("[cleared]"), [Some(true), Some(true)], "though c1 still shows it");
+    }
 }

@@ -13,10 +13,12 @@ use ctxbench_core::request::{ModelError, Purpose, Reply, Request, StopReason};
 use ctxbench_core::usage::Usage;
 use ctxbench_core::{Millis, context_editing};
 use ctxbench_provider::wire;
-use ctxbench_reports::record::{CompactionRecord, RequestRecord, RequestStatus, Rule};
+use ctxbench_reports::record::{
+    CompactionRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule,
+};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
-use super::conversation::{Conversation, Sent, SharedConversation};
+use super::conversation::{Conversation, SharedConversation};
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, SharedPrefix};
 use super::retention::Retention;
@@ -85,12 +87,12 @@ impl Observer {
         log: SharedConversation,
     ) -> Self {
         let Scene { scenario, session, agent, spec, model, options, known, .. } = scene;
-        let retention = Retention::new(session, known.clone(), path, log.clone());
+        let (retention, facts) = Retention::new(known.clone(), path, log.clone());
         *log.lock() = Conversation {
             at_ms: start.at_ms,
             by_request: start.by_request,
             all_steps: path.steps,
-            pairs: retention.pairs(),
+            facts,
             lives: agent.map_or_else(|| known.lives(session).to_vec(), |_| Vec::new()),
             ..Conversation::default()
         };
@@ -262,16 +264,20 @@ impl Observer {
             broken.extend(self.sample(seq, &logical, reply, asked));
             self.newest_sample = Some(seq);
         }
-        let trace = self.tracer.as_mut().map(|t| t.line(request, &record));
-        let sent = Sent {
-            compared: shared.earlier_tokens,
-            blocked_ms,
-            resumes,
-            paused: sample && self.paused.is_some(),
-            broken,
-            trace,
-        };
-        self.log.lock().request(record, sent);
+        let mut log = self.log.lock();
+        log.trace.extend(self.tracer.as_mut().map(|t| t.line(request, &record)));
+        if let Some(earlier) = shared.earlier_tokens {
+            log.shared_tokens.0 += shared.common;
+            log.shared_tokens.1 += earlier;
+        }
+        log.request(record, resumes, sample && self.paused.is_some());
+        log.blocked(blocked_ms, u64::from(request.purpose == Purpose::Summary));
+        let broken = broken.into_iter();
+        log.integrity.extend(broken.map(|(rule, detail)| IntegrityFailure {
+            request: seq,
+            rule,
+            detail,
+        }));
     }
 
     /// Compares a normal request with the previous one. A provider that compacts inside the request

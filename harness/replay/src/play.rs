@@ -1,36 +1,35 @@
 //! Plays one conversation.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::engine::{Engine, EngineOptions, Fixed};
-use ctxbench_core::model::Model;
+use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Tools;
 use ctxbench_mock::Door;
 use ctxbench_provider::wire;
-use ctxbench_scenarios::bounds;
+use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_session::calibration::Calibrate;
-use ctxbench_session::{Entry, Session};
+use ctxbench_session::{Entry, Session, Surcharge};
 
 use crate::conversation::SharedConversation;
 use crate::observer::Observer;
 use crate::path::Path;
-use crate::recording::{counted_by, give_models, lifetime, text_of, unseen};
+use crate::recording::{counted_by, lifetime, text_of, unseen};
 use crate::scene::{Scene, Start};
-use crate::subagents::Subagents;
-use crate::world::ReplayWorld;
+use crate::world::{ReplayWorld, RunAgents};
 
-/// Plays one conversation and measures it.
+/// Plays one conversation and measures it. `waited` = its calls that wait for subagents.
 pub(crate) async fn play(
     scene: &Scene<'_>,
     door: Box<dyn Door>,
-    subagents: Option<Arc<Subagents>>,
+    (waited, subagents): (HashSet<&str>, Option<RunAgents>),
     start: Start,
     log: SharedConversation,
 ) -> Engine {
     let Scene { scenario, session, agent, spec, model, options, keeps_events, .. } = scene;
-    let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
     let unseen = unseen(session, model, options.calibrate);
     let mut path = Path::without(session, &waited, &unseen);
     give_models(&mut path, scenario, session, model);
@@ -53,6 +52,43 @@ pub(crate) async fn play(
     agent::run(&mut engine, &mut *strategy).await;
     log.lock().end(engine.now(), engine.ledger().cost_usd());
     engine
+}
+
+/// Gives each step of a recording the model of its reply, with the price of its terms, if the run's
+/// model is the recorded one. Limits and token counting stay those of the run.
+fn give_models(path: &mut Path, scenario: &Scenario, own: &Session, run: &Arc<Model>) {
+    let listed_as = |name: Option<&str>| name.and_then(model::priced_as);
+    let recorded = [&scenario.session, own].map(|s| listed_as(s.header.model.as_deref()));
+    if !recorded.iter().any(|m| m.is_some_and(|m| m.name == run.name)) {
+        return;
+    }
+    let mut known: BTreeMap<(Arc<str>, String), Arc<Model>> = BTreeMap::new();
+    let models: HashMap<&str, Arc<Model>> = own
+        .entries
+        .iter()
+        .filter_map(|e| match e {
+            Entry::Assistant(a) if a.agent.is_none() => {
+                let listed = listed_as(a.model.as_deref()).filter(|m| m.wire == run.wire);
+                let listed = listed.map_or(&**run, |m| m);
+                let terms = a.usage.as_ref().map(|u| Surcharge::new(listed, &u.billing).factor);
+                let factor = terms.unwrap_or(1.0);
+                if listed.name == run.name && factor == 1.0 {
+                    return None;
+                }
+                let model =
+                    known.entry((listed.name.clone(), factor.to_string())).or_insert_with(|| {
+                        let prices = listed.prices.clone().times(factor);
+                        let (name, cache) = (listed.name.clone(), listed.cache);
+                        Arc::new(Model { name, cache, prices, ..(**run).clone() })
+                    });
+                Some((a.id.as_str(), model.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    for step in path.moves.iter_mut().flat_map(|m| &mut m.steps) {
+        step.model = models.get(&*step.key).cloned();
+    }
 }
 
 /// Returns the context that a session always shows.

@@ -22,13 +22,6 @@ pub enum CutPoint {
     Percent(u64),
 }
 
-/// A text that is not a point.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error(
-    "`{0}` is no point of a session; expected turn:N, step:N (N from 1) or a share such as 60%"
-)]
-pub struct BadPoint(String);
-
 /// A point after the end of the session.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
@@ -43,9 +36,9 @@ pub struct NoSuchPoint {
 }
 
 impl FromStr for CutPoint {
-    type Err = BadPoint;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<CutPoint, BadPoint> {
+    fn from_str(text: &str) -> Result<CutPoint, String> {
         let number = |digits: &str| digits.parse::<u64>().ok().filter(|n| *n > 0);
         let found = match text.split_once(':') {
             Some(("turn", n)) => number(n).map(CutPoint::Turn),
@@ -56,7 +49,12 @@ impl FromStr for CutPoint {
                 share.filter(|n| *n <= 100).map(CutPoint::Percent)
             }
         };
-        found.ok_or_else(|| BadPoint(text.to_string()))
+        found.ok_or_else(|| {
+            format!(
+                "`{text}` is no point of a session; expected turn:N, step:N (N from 1) or a share \
+                 such as 60%"
+            )
+        })
     }
 }
 

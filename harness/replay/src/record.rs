@@ -1,130 +1,72 @@
 //! Builds the record of a run from its session and its log.
 
-use std::sync::Arc;
-
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::host::Event as Noted;
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
-    BackgroundRecord, FactRecord, IntegrityFailure, RequestRecord, RunRecord, ScenarioInfo, Status,
-    StrategyInfo, Summary, TriggerRecord,
+    FactRecord, IntegrityFailure, RequestRecord, RunRecord, ScenarioInfo, Status, StrategyInfo,
+    Summary,
 };
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::fact::Match;
 use ctxbench_strategies::Spec;
 
 use super::conversation::Conversation;
-use super::session_cache::SessionCache;
-use super::subagent_index::SubagentIndex;
-use super::{background, compactions, delegation, resume};
+use super::{compactions, delegation, resume};
 use crate::options::Replayed;
-use crate::rewind::{self, FileRewinds};
-
-pub(super) struct FinishedRun<'a> {
-    pub(super) scenario: &'a Scenario,
-    pub(super) spec: &'a Spec,
-    pub(super) model: &'a Model,
-    /// Files of the session at its rewinds.
-    pub(super) files: &'a FileRewinds,
-    /// Analysis of the session.
-    pub(super) known: &'a Arc<SessionCache>,
-    pub(super) subagents: &'a SubagentIndex,
-    /// Name of the summariser, if any summary was requested.
-    pub(super) summariser: Option<String>,
-    /// Reason for an end that the strategy did not cause.
-    pub(super) stopped: Stopped,
-}
-
-/// Reason why a run was stopped.
-#[derive(Debug, Default)]
-pub(super) struct Stopped {
-    /// Reason, if a summary was missing.
-    pub(super) unsummarised: Option<String>,
-    /// Reason, if a spend limit refused a request.
-    pub(super) refused: Option<String>,
-}
-
-/// Part of the record that comes from one conversation.
-pub(super) struct ConversationRecord {
-    pub(super) conversation: Conversation,
-    pub(super) status: Status,
-    pub(super) error: Option<String>,
-    background: Vec<BackgroundRecord>,
-    triggers: Vec<TriggerRecord>,
-    /// Number of the conversation's first request in the run.
-    pub(super) offset: u64,
-}
-
-impl ConversationRecord {
-    fn new(mut conversation: Conversation, model: &Model, offset: u64) -> ConversationRecord {
-        let background = background::records(conversation.noted.iter().map(|e| &**e));
-        compactions::complete(&mut conversation, &background, model);
-        let triggers = conversation.triggers();
-        let broken = compactions::broken_rules(&conversation, &triggers);
-        conversation.integrity.extend(broken);
-        let (status, error) = conversation.status();
-        ConversationRecord { conversation, status, error, background, triggers, offset }
-    }
-}
+use crate::rewind;
+use crate::scene::{FinishedRun, Scene};
 
 /// Builds the record of a run from what was measured of the main conversation and of the subagents
 /// that ran. What a monitor saw is not part of it.
 pub(super) fn measured(
     run: &FinishedRun<'_>,
-    main: Conversation,
-    agents: Vec<Option<Conversation>>,
+    mut main: Conversation,
+    mut parts: Vec<Option<Conversation>>,
 ) -> Replayed {
-    let session = &run.scenario.session;
-    let main = ConversationRecord::new(main, run.model, 0);
-    let mut offset = main.conversation.requests.len() as u64;
-    let mut part = |conversation: Conversation| {
-        let from = offset;
-        offset += conversation.requests.len() as u64;
-        ConversationRecord::new(conversation, run.model, from)
-    };
-    let parts: Vec<_> = agents.into_iter().map(|agent| agent.map(&mut part)).collect();
+    let Scene { scenario, session, spec, model, options, desk, .. } = run.scene;
+    compactions::complete(&mut main, model, 0);
+    let mut offset = main.requests.len() as u64;
+    for part in parts.iter_mut().flatten() {
+        compactions::complete(part, model, offset);
+        offset += part.requests.len() as u64;
+    }
     let facts = delegation::facts(run, &main, &parts);
     let delegation = delegation::records(run, &parts, &facts);
     let rewinds = rewind::records(
         session,
-        run.spec,
+        spec,
         run.files,
-        &run.model.counting,
-        main.conversation.rewound.iter().map(|(e, compared)| (&**e, *compared)),
+        &model.counting,
+        main.rewound.iter().map(|(e, compared)| (&**e, *compared)),
     );
-    let (resume, loadings) = resume::records(session, run.spec, &main.conversation);
+    let (resume, loadings) = resume::records(session, spec, &main);
     let integrity = integrity(run, &main, &parts);
-    let (played, error) = played(run, &main, &parts);
     let summary =
         Summary { integrity_failures: integrity.len() as u64, ..summary(&main, &parts, &facts) };
     let note = note(run, &main, &parts);
-    let program = main.conversation.program();
-    let (status, error) = run.stopped.ended(run.spec, played, error);
-    let ConversationRecord { conversation, background, triggers, .. } = main;
-    let Conversation { mut requests, mut trace, compactions, lives, .. } = conversation;
-    for ConversationRecord { conversation, offset, .. } in parts.into_iter().flatten() {
-        trace.extend(conversation.trace);
-        let own = conversation.requests.into_iter();
-        requests.extend(own.map(|r| RequestRecord { seq: r.seq + offset, ..r }));
+    let program = main.program();
+    let (status, error) = outcome(run, &main, &parts);
+    let Conversation { mut requests, mut trace, compactions, lives, background, triggers, .. } =
+        main;
+    for Conversation { trace: lines, requests: own, offset, .. } in parts.into_iter().flatten() {
+        trace.extend(lines);
+        requests.extend(own.into_iter().map(|r| RequestRecord { seq: r.seq + offset, ..r }));
     }
     let record = RunRecord {
-        beside: None,
-        digest: None,
-        scenario: scenario_info(run.scenario, &run.files.remarks),
+        scenario: scenario_info(scenario, &run.files.remarks),
         strategy: StrategyInfo {
-            settings: run
-                .spec
-                .applied(run.scenario.scale, run.model.window)
+            settings: spec
+                .applied(scenario.scale, model.window)
                 .all()
                 .map(|(k, v)| (k.to_string(), v.to_string()))
                 .collect(),
-            ..strategy_info(run.spec, program)
+            ..strategy_info(spec, program)
         },
-        model: run.model.name.to_string(),
-        summariser: run.summariser.clone(),
-        seed: None,
-        window: run.model.window,
+        model: model.name.to_string(),
+        summariser: desk.was_asked().then(|| options.summariser.name().into_owned()),
+        window: model.window,
         status,
         error,
         note,
@@ -139,6 +81,7 @@ pub(super) fn measured(
         rewinds,
         resume,
         delegation,
+        ..RunRecord::default()
     };
     Replayed { record, trace, loadings, ..Replayed::default() }
 }
@@ -199,50 +142,39 @@ pub fn not_run(
     }
 }
 
-/// Returns the outcome of a run. A run with an unfinished subagent is not completed.
-fn played(
+/// Returns the outcome of a run. A run with an unfinished subagent is not completed, and a missing
+/// summary or a spend limit ends it without a fault of the strategy.
+fn outcome(
     run: &FinishedRun<'_>,
-    main: &ConversationRecord,
-    parts: &[Option<ConversationRecord>],
+    main: &Conversation,
+    parts: &[Option<Conversation>],
 ) -> (Status, Option<String>) {
-    if main.status != Status::Completed {
-        return (main.status, main.error.clone());
+    let (mut status, mut error) = main.status();
+    if let Some(why) = run.scene.desk.trouble() {
+        (status, error) = (Status::Error, Some(format!("{}: {why}", run.scene.spec.label())));
+    } else if status == Status::Completed {
+        let ended = run.subagents.all.iter().zip(parts).find_map(|(agent, part)| {
+            let (status, why) = part.as_ref()?.status();
+            let why = format!("subagent {}: {}", agent.id, why.unwrap_or_default());
+            (status != Status::Completed).then_some((status, Some(why)))
+        });
+        (status, error) = ended.unwrap_or((status, error));
     }
-    let failed = run.subagents.all.iter().zip(parts).find_map(|(agent, part)| {
-        let part = part.as_ref().filter(|p| p.status != Status::Completed)?;
-        let why = part.error.as_deref().unwrap_or_default();
-        Some((part.status, Some(format!("subagent {}: {why}", agent.id))))
-    });
-    failed.unwrap_or((Status::Completed, None))
-}
-
-impl Stopped {
-    fn ended(
-        &self,
-        spec: &Spec,
-        played: Status,
-        error: Option<String>,
-    ) -> (Status, Option<String>) {
-        let (status, error) = match &self.unsummarised {
-            Some(why) => (Status::Error, Some(format!("{}: {why}", spec.label()))),
-            None => (played, error),
-        };
-        match &self.refused {
-            Some(why) if status != Status::Completed => (Status::Failed, Some(why.clone())),
-            _ => (status, error),
-        }
+    match &run.refused {
+        Some(why) if status != Status::Completed => (Status::Failed, Some(why.clone())),
+        _ => (status, error),
     }
 }
 
 fn integrity(
     run: &FinishedRun<'_>,
-    main: &ConversationRecord,
-    parts: &[Option<ConversationRecord>],
+    main: &Conversation,
+    parts: &[Option<Conversation>],
 ) -> Vec<IntegrityFailure> {
-    let mut out = main.conversation.integrity.clone();
+    let mut out = main.integrity.clone();
     for (agent, part) in run.subagents.all.iter().zip(parts) {
         let Some(part) = part else { continue };
-        out.extend(part.conversation.integrity.iter().map(|i| IntegrityFailure {
+        out.extend(part.integrity.iter().map(|i| IntegrityFailure {
             request: i.request + part.offset,
             rule: i.rule,
             detail: format!("subagent {}: {}", agent.id, i.detail),
@@ -258,25 +190,24 @@ const NO_MANUAL: &str = "manual compaction n/a";
 /// Returns the note of the row in the table.
 fn note(
     run: &FinishedRun<'_>,
-    main: &ConversationRecord,
-    parts: &[Option<ConversationRecord>],
+    main: &Conversation,
+    parts: &[Option<Conversation>],
 ) -> Option<String> {
-    if run.spec.descriptor.standing != Standing::Contender {
+    if run.scene.spec.descriptor.standing != Standing::Contender {
         return None;
     }
-    let idle = main.conversation.compactions.is_empty() && main.status == Status::Completed;
-    let idle = idle.then_some(match main.conversation.summary_calls() {
+    let idle = main.compactions.is_empty() && main.status().0 == Status::Completed;
+    let idle = idle.then_some(match main.summary_calls() {
         0 => "never triggered",
         _ => "a summary was written, nothing was replaced",
     });
-    let refused =
-        main.conversation.noted.iter().any(|e| matches!(e.event, Noted::NoManualCompaction));
+    let refused = main.noted.iter().any(|e| matches!(e.event, Noted::NoManualCompaction));
     let all: Vec<&str> = idle.into_iter().chain(refused.then_some(NO_MANUAL)).collect();
     if all.is_empty() {
         return None;
     }
-    let in_subagents = parts.iter().flatten().any(|p| !p.conversation.compactions.is_empty());
-    if main.conversation.compactions.is_empty() && in_subagents {
+    let in_subagents = parts.iter().flatten().any(|p| !p.compactions.is_empty());
+    if main.compactions.is_empty() && in_subagents {
         return Some("compacted in subagents only".into());
     }
     Some(all.join("; "))
@@ -284,15 +215,9 @@ fn note(
 
 /// Computes the figures of the row. Costs include all windows. Figures of a window (peak, prefix,
 /// compactions, steps, waiting) are those of the main conversation.
-fn summary(
-    main: &ConversationRecord,
-    parts: &[Option<ConversationRecord>],
-    facts: &[FactRecord],
-) -> Summary {
-    let c = &main.conversation;
-    let compactions = &c.compactions;
-    let parts = parts.iter().flatten().map(|p| &p.conversation);
-    let windows: Vec<&Conversation> = std::iter::once(c).chain(parts).collect();
+fn summary(main: &Conversation, parts: &[Option<Conversation>], facts: &[FactRecord]) -> Summary {
+    let (c, compactions) = (main, &main.compactions);
+    let windows: Vec<&Conversation> = std::iter::once(c).chain(parts.iter().flatten()).collect();
     let each = |of: fn(&Conversation) -> u64| windows.iter().map(|c| of(c)).sum::<u64>();
     let total = |of: fn(&RequestRecord) -> u64| {
         windows.iter().flat_map(|c| &c.requests).map(of).sum::<u64>()
@@ -302,13 +227,11 @@ fn summary(
     let cache_read = total(|r| r.cache_read);
     let lost: u64 = compactions.iter().filter_map(|c| c.facts_lost_verbatim).sum();
     let carried: u64 = compactions.iter().filter_map(|c| c.facts_carried).sum();
-    let errors: Vec<f64> =
-        main.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
+    let errors: Vec<f64> = c.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
     let (common, earlier) = c.shared_tokens;
     let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
     let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
     Summary {
-        cost_estimate_usd: None,
         steps_completed: c.steps,
         steps_total: c.all_steps,
         requests: each(|c| c.requests.len() as u64),
@@ -339,10 +262,8 @@ fn summary(
         user_interventions: each(Conversation::interventions),
         trigger_error_tokens: (!errors.is_empty())
             .then(|| errors.iter().sum::<f64>() / errors.len() as f64),
-        // Set later, from the whole row or from other rows.
-        integrity_failures: 0,
-        saved_pct: None,
-        cost_saved_pct: None,
+        // The rest is set later, from the whole row or from other rows.
+        ..Summary::default()
     }
 }
 

@@ -4,7 +4,7 @@
 //! stub from the start of a stream, the dollars are a lower bound, and an estimate with the visible
 //! output is given too.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use ctxbench_core::Millis;
 use ctxbench_core::model::{self, Model};
@@ -36,8 +36,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     if read.requests.is_empty() {
         return None;
     }
-    let (steps, counted, last) = (read.steps, read.counted, read.last_ms);
-    let about = read.about_prices();
+    let about: Vec<String> = read.about_prices().collect();
     let CounterReading { requests, compactions, stubs, estimate_usd, uncounted, .. } = read;
     let sum = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).sum::<u64>();
     let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
@@ -64,8 +63,8 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     }
     remarks.extend(about);
     let summary = Summary {
-        steps_completed: counted,
-        steps_total: steps,
+        steps_completed: read.counted,
+        steps_total: read.steps,
         requests: requests.len() as u64,
         compactions: compactions.len() as u64,
         summary_calls,
@@ -77,7 +76,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         cost_usd,
         cost_estimate_usd: Some(estimate_usd),
         cache_read_ratio: (input > 0).then(|| cache_read as f64 / input as f64),
-        total_ms: last,
+        total_ms: read.last_ms,
         ..Summary::default()
     };
     Some(RunRecord {
@@ -105,10 +104,14 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
 pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     let Some(model) = models::recorded(session) else { return Vec::new() };
     let all = BTreeSet::new();
-    let mut read = CounterReading::new(session, model, &all);
-    read.stand_ins.retain(|name, _| told != Some(name));
-    read.about_prices()
+    let read = CounterReading::new(session, model, &all);
+    let told = told.map(|name| format!("{name} {STAND_IN}"));
+    let is_new = |remark: &String| told.as_ref().is_none_or(|told| !remark.starts_with(told));
+    read.about_prices().filter(is_new).collect()
 }
+
+/// Remark about a model that is priced as another one of its family.
+const STAND_IN: &str = "is not in the table of models";
 
 /// A recorded call: hash of its identity, and its cost in USD if its price is known.
 pub type BilledCall = (Option<u64>, Option<f64>);
@@ -133,14 +136,10 @@ struct CounterReading<'a> {
     stubs: usize,
     /// Cost in USD, with the visible output in place of stubs.
     estimate_usd: f64,
-    /// Recorded models that are priced as another model of their family, with that model.
-    stand_ins: BTreeMap<String, &'static str>,
-    /// Name of a model without prices, if there is one.
-    unpriced: Option<String>,
-    /// Terms of calls without a known price.
-    at_list_price: BTreeSet<String>,
-    /// Models without prices here whose calls cost what the program computed.
-    by_program: BTreeSet<String>,
+    /// Remarks about calls that do not cost the list price of their model, in the order of their kinds.
+    prices: BTreeSet<(u8, String)>,
+    /// Whether some calls have no price.
+    unpriced: bool,
     /// Replies of all conversations without counters.
     uncounted: usize,
     last_ms: Millis,
@@ -162,10 +161,8 @@ impl<'a> CounterReading<'a> {
             counted: 0,
             stubs: 0,
             estimate_usd: 0.0,
-            stand_ins: BTreeMap::new(),
-            unpriced: None,
-            at_list_price: BTreeSet::new(),
-            by_program: BTreeSet::new(),
+            prices: BTreeSet::new(),
+            unpriced: false,
             uncounted: 0,
             last_ms: 0,
             elsewhere,
@@ -216,7 +213,7 @@ impl<'a> CounterReading<'a> {
                         &RecordedCall { model, at, usage, ..RecordedCall::default() },
                     )
                 });
-                let cost = cost.filter(|_| self.unpriced.is_none());
+                let cost = cost.filter(|_| !self.unpriced);
                 let by = calibration::counting_of(Some(&*self.model.name)).for_visible_text();
                 let words = c.summary.as_deref().map(ctxbench_core::tokens::Size::text);
                 let summary_tokens = words.map_or(0, |w| by.block(w));
@@ -242,23 +239,8 @@ impl<'a> CounterReading<'a> {
     }
 
     /// Returns remarks about calls that do not cost the list price of their model.
-    fn about_prices(&self) -> Vec<String> {
-        let stand_in = |(name, listed): (&String, &&str)| {
-            format!("{name} is not in the table of models: its calls are priced as {listed}")
-        };
-        let by_program = |name: &String| {
-            format!("{name} has no price here: its calls cost what the program itself computed")
-        };
-        let without = |name: &String| {
-            format!("calls of {name} have no price here and are not in the dollars")
-        };
-        let list_price =
-            |term: &String| format!("list price, without {term}, whose price is not known here");
-        let stand_ins = self.stand_ins.iter().map(stand_in);
-        let by_program = self.by_program.iter().map(by_program);
-        let unpriced = self.unpriced.iter().map(without);
-        let terms = self.at_list_price.iter().map(list_price);
-        stand_ins.chain(by_program).chain(unpriced).chain(terms).collect()
+    fn about_prices(&self) -> impl Iterator<Item = String> {
+        self.prices.iter().map(|(_, remark)| remark.clone())
     }
 
     fn newest_main(&self) -> Option<&RequestRecord> {
@@ -304,23 +286,34 @@ impl<'a> CounterReading<'a> {
         let own_name = call.model.as_deref().or(self.told);
         let listed = own_name.is_none_or(|name| model::find_recorded(name).is_some());
         let by_program = counted.billing.told_usd.filter(|_| !listed);
-        let known = match (by_program, model::priced_as(own_name.unwrap_or(name))) {
+        let priced = own_name.unwrap_or(name);
+        let known = match (by_program, model::priced_as(priced)) {
             (Some(usd), _) => {
-                self.by_program.insert(name.to_string());
+                let told = format!(
+                    "{name} has no price here: its calls cost what the program itself computed"
+                );
+                self.prices.insert((1, told));
                 Some((usd, usd))
             }
             (None, Some(m)) => {
-                if let Some(own) = own_name.filter(|_| !listed) {
-                    self.stand_ins.insert(own.to_string(), &m.name);
+                if !listed {
+                    let told = format!("{priced} {STAND_IN}: its calls are priced as {}", m.name);
+                    self.prices.insert((0, told));
                 }
                 let all = Usage { output: visible.unwrap_or(usage.output), ..usage };
                 let terms = Surcharge::new(m, &counted.billing);
-                self.at_list_price.extend(terms.unpriced);
+                let unknown = terms.unpriced.iter();
+                self.prices.extend(unknown.map(|term| {
+                    (3, format!("list price, without {term}, whose price is not known here"))
+                }));
                 let usd = |u| model::cost(m, u).total() * terms.factor + terms.fees_usd;
                 Some((usd(&usage), usd(&all)))
             }
             (None, None) => {
-                self.unpriced = Some(own_name.unwrap_or(name).to_string());
+                let told =
+                    format!("calls of {priced} have no price here and are not in the dollars");
+                self.prices.insert((2, told));
+                self.unpriced = true;
                 None
             }
         };
@@ -367,83 +360,75 @@ mod tests {
     use super::*;
     use ctxbench_reports::record::BreakEven;
 
+    /// Returns a session of a model with these lines after its first message.
+    fn session(model: &str, lines: &[&str]) -> Session {
+        let head = format!(r#"{{"type":"session","version":1,"id":"s","model":"{model}"}}"#);
+        let user = r#"{"type":"user","id":"u","text":"go"}"#;
+        let text = format!("{head}\n{user}\n{}", lines.join("\n"));
+        ctxbench_scenarios::jsonl::read(text.as_bytes(), "s").unwrap().session
+    }
+
+    fn compactions(model: &str, lines: &[&str]) -> Vec<CompactionRecord> {
+        let (session, model) = (session(model, lines), model::find(model).unwrap());
+        CounterReading::new(&session, model, const { &BTreeSet::new() }).compactions
+    }
+
     #[test]
     fn prices_of_other_models_are_told_whatever_their_names_begin_with() {
         let lines = [
-            r#"{"type":"session","version":1,"id":"s","model":"gpt-5.9"}"#,
-            r#"{"type":"user","id":"u","text":"go"}"#,
             r#"{"type":"assistant","id":"a","text":"1","usage":{"input":100,"output":1}}"#,
             r#"{"type":"recorded_call","model":"gpt-5.9-foo","usage":{"input":100,"output":1}}"#,
         ];
-        let session = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let told = |own| about_prices(&session.session, own).len();
-        assert_eq!((told(None), told(Some("gpt-5.9"))), (2, 1));
-        let of_others = about_prices(&session.session, Some("gpt-5.9"));
-        assert!(of_others[0].starts_with("gpt-5.9-foo is not"), "{of_others:?}");
+        let session = session("gpt-5.9", &lines);
+        assert_eq!(about_prices(&session, None).len(), 2);
+        let [of_others] = &about_prices(&session, Some("gpt-5.9"))[..] else { panic!() };
+        assert!(of_others.starts_with("gpt-5.9-foo is not"), "{of_others:?}");
     }
 
     #[test]
     fn what_a_recorded_compaction_took_is_told_as_far_as_it_is_known() {
-        let lines = [
-            r#"{"type":"session","version":1,"id":"s","model":"claude-sonnet-4-6"}"#,
-            r#"{"type":"user","id":"u","text":"go"}"#,
-            r#"{"type":"assistant","id":"a","text":"1","usage":{"input":0,"output":100,"cache_read":0,"cache_write":100000}}"#,
-            r#"{"type":"recorded_compaction","pre_tokens":100000,"usage":{"input":100000,"output":1000,"cache_read":0,"cache_write":0}}"#,
-            r#"{"type":"assistant","id":"b","text":"2","usage":{"input":0,"output":10,"cache_read":0,"cache_write":20000}}"#,
-            r#"{"type":"recorded_compaction","pre_tokens":20000,"post_tokens":5000}"#,
-            r#"{"type":"assistant","id":"c","text":"3","usage":{"input":0,"output":10,"cache_read":0,"cache_write":6000}}"#,
-        ];
-        let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = CounterReading::new(
-            &read.session,
-            model::find("claude-sonnet-4-6").unwrap(),
-            const { &BTreeSet::new() },
+        let read = compactions(
+            "claude-sonnet-4-6",
+            &[
+                r#"{"type":"assistant","id":"a","text":"1","usage":{"input":0,"output":100,"cache_read":0,"cache_write":100000}}"#,
+                r#"{"type":"recorded_compaction","pre_tokens":100000,"usage":{"input":100000,"output":1000,"cache_read":0,"cache_write":0}}"#,
+                r#"{"type":"assistant","id":"b","text":"2","usage":{"input":0,"output":10,"cache_read":0,"cache_write":20000}}"#,
+                r#"{"type":"recorded_compaction","pre_tokens":20000,"post_tokens":5000}"#,
+                r#"{"type":"assistant","id":"c","text":"3","usage":{"input":0,"output":10,"cache_read":0,"cache_write":6000}}"#,
+            ],
         );
-        let told: Vec<_> = read
-            .compactions
-            .iter()
-            .map(|c| (c.after_tokens, c.invalidated_tokens, c.break_even_calls, c.paid_off))
-            .collect();
+        let told = |c: &CompactionRecord| {
+            (c.after_tokens, c.invalidated_tokens, c.paid_off, c.cost_usd.is_some())
+        };
+        assert_eq!(told(&read[0]), (Some(20_000), 20_000, Some(false), true));
         // At 3, 0.30, 3.75 and 15 USD per million tokens (input, read, written, output): 0.315 for
         // the summary and 20,000 × 3.45 µUSD to write instead of read, over 80,000 × 0.30 µUSD per
         // call. The cost of the second compaction is not known.
-        let Some(BreakEven::Calls(calls)) = told[0].2 else { panic!("{told:?}") };
+        let Some(BreakEven::Calls(calls)) = read[0].break_even_calls else { panic!("{read:?}") };
         assert!((calls - 16.0).abs() < 1e-9, "{calls}");
-        assert_eq!((told[0].0, told[0].1, told[0].3), (Some(20_000), 20_000, Some(false)));
-        assert_eq!(told[1], (Some(5_000), 6_000, None, None));
-        assert_eq!(
-            (read.compactions[0].cost_usd.is_some(), read.compactions[1].cost_usd),
-            (true, None)
-        );
-        for c in &read.compactions {
+        assert_eq!(told(&read[1]), (Some(5_000), 6_000, None, false));
+        assert_eq!(read[1].break_even_calls, None);
+        for c in &read {
             assert_eq!((c.blocked_ms, c.facts_lost_verbatim), (None, None));
             assert_eq!((c.facts_carried, c.facts_needed_later), (None, None));
         }
-    }
-
-    #[test]
-    fn where_writing_to_the_cache_is_free_what_was_not_read_counts() {
-        let lines = [
-            r#"{"type":"session","version":1,"id":"s","model":"gpt-5.4"}"#,
-            r#"{"type":"user","id":"u","text":"go"}"#,
-            r#"{"type":"assistant","id":"a","text":"1","usage":{"input":100500,"output":100,"cache_read":0,"cache_write":0}}"#,
-            r#"{"type":"recorded_compaction","usage":{"input":20000,"output":500,"cache_read":0,"cache_write":0}}"#,
-            r#"{"type":"assistant","id":"b","text":"2","usage":{"input":16000,"output":10,"cache_read":4000,"cache_write":0}}"#,
-            r#"{"type":"recorded_compaction","pre_tokens":20000}"#,
-        ];
-        let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = CounterReading::new(
-            &read.session,
-            model::find("gpt-5.4").unwrap(),
-            const { &BTreeSet::new() },
+        // Where writing to the cache is free, what was not read counts.
+        let read = compactions(
+            "gpt-5.4",
+            &[
+                r#"{"type":"assistant","id":"a","text":"1","usage":{"input":100500,"output":100,"cache_read":0,"cache_write":0}}"#,
+                r#"{"type":"recorded_compaction","usage":{"input":20000,"output":500,"cache_read":0,"cache_write":0}}"#,
+                r#"{"type":"assistant","id":"b","text":"2","usage":{"input":16000,"output":10,"cache_read":4000,"cache_write":0}}"#,
+                r#"{"type":"recorded_compaction","pre_tokens":20000}"#,
+            ],
         );
         // At 2.50, 0.25 and 15 USD per million tokens (input, read, output): (0.0575 + 16,000 × 2.25
         // µUSD) ÷ (80,500 × 0.25 µUSD).
-        let Some(BreakEven::Calls(calls)) = read.compactions[0].break_even_calls else { panic!() };
+        let Some(BreakEven::Calls(calls)) = read[0].break_even_calls else { panic!("{read:?}") };
         assert!((calls - 4.645_962_732_919_254).abs() < 1e-9, "{calls}");
-        assert_eq!(read.compactions[0].invalidated_tokens, 16_000);
+        assert_eq!(read[0].invalidated_tokens, 16_000);
         // Nothing follows the last compaction.
-        let last = &read.compactions[1];
+        let last = &read[1];
         assert_eq!((last.after_tokens, last.cost_usd, last.break_even_calls), (None, None, None));
     }
 }

@@ -9,9 +9,8 @@ use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_core::usage::Ttl;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_session::calibration::{self, Calibrate};
-use ctxbench_session::{Entry, Session, Surcharge};
+use ctxbench_session::{AssistantEntry, Entry, Session};
 
-use super::path::Path;
 use crate::models;
 use crate::options::Options;
 
@@ -87,43 +86,6 @@ pub(super) fn of_subagent(
     }
 }
 
-/// Gives each step of a recording the model of its reply, with the price of its terms, if the run's
-/// model is the recorded one. Limits and token counting stay those of the run.
-pub(super) fn give_models(path: &mut Path, scenario: &Scenario, own: &Session, run: &Arc<Model>) {
-    let listed_as = |name: Option<&str>| name.and_then(model::priced_as);
-    let recorded = [&scenario.session, own].map(|s| listed_as(s.header.model.as_deref()));
-    if !recorded.iter().any(|m| m.is_some_and(|m| m.name == run.name)) {
-        return;
-    }
-    let mut known: BTreeMap<(Arc<str>, String), Arc<Model>> = BTreeMap::new();
-    let models: HashMap<&str, Arc<Model>> = own
-        .entries
-        .iter()
-        .filter_map(|e| match e {
-            Entry::Assistant(a) if a.agent.is_none() => {
-                let listed = listed_as(a.model.as_deref()).filter(|m| m.wire == run.wire);
-                let listed = listed.map_or(&**run, |m| m);
-                let terms = a.usage.as_ref().map(|u| Surcharge::new(listed, &u.billing).factor);
-                let factor = terms.unwrap_or(1.0);
-                if listed.name == run.name && factor == 1.0 {
-                    return None;
-                }
-                let model =
-                    known.entry((listed.name.clone(), factor.to_string())).or_insert_with(|| {
-                        let prices = listed.prices.clone().times(factor);
-                        let (name, cache) = (listed.name.clone(), listed.cache);
-                        Arc::new(Model { name, cache, prices, ..(**run).clone() })
-                    });
-                Some((a.id.as_str(), model.clone()))
-            }
-            _ => None,
-        })
-        .collect();
-    for step in path.moves.iter_mut().flat_map(|m| &mut m.steps) {
-        step.model = models.get(&*step.key).cloned();
-    }
-}
-
 /// Returns the counting of the token numbers in a session: that of the run's model, unless a model
 /// of another provider recorded them.
 pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
@@ -171,48 +133,25 @@ pub(super) fn unseen(session: &Session, model: &Model, calibrate: Calibrate) -> 
         .collect()
 }
 
-/// Returns a note on each conversation that lacks more text than a replay fills in.
+/// Returns a note on each conversation with prompts that grow by more than a replay fills in.
 pub(super) fn unfilled(session: &Session) -> Vec<String> {
-    let mut conversations: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
+    // Growth and newest prompt of each conversation, tokens.
+    let mut grown: BTreeMap<Option<&str>, (u64, u64)> = BTreeMap::new();
     for e in &session.entries {
-        conversations.entry(e.agent()).or_default().push(e);
+        let Entry::Assistant(AssistantEntry { usage: Some(usage), .. }) = e else { continue };
+        let (all, before) = grown.entry(e.agent()).or_default();
+        *all = all.saturating_add(usage.prompt().saturating_sub(*before));
+        *before = usage.prompt();
     }
     let most = bounds::FILLER_TOKENS;
-    let remark = |(agent, own): (Option<&str>, Vec<&Entry>)| {
-        // The exact estimate must count all texts, but few sessions come close to the limit.
-        if growth(&own) <= most {
-            return None;
-        }
-        let recorded = session.header.model.as_deref();
-        let by = calibration::counting_of(recorded).for_visible_text();
-        let before = match agent {
-            None => session.header.prefix_tokens,
-            Some(_) => calibration::prefix(own.iter().copied(), &by, recorded),
-        };
-        let residuals = calibration::residuals(own, &by, recorded).into_iter();
-        let lacks = residuals.map(|(_, n)| n).fold(before.unwrap_or_default(), u64::saturating_add);
-        let whose = agent.map(|id| format!(" of subagent {id:?}")).unwrap_or_default();
-        (lacks > most).then(|| {
-            format!(
-                "its counters{whose} tell of {lacks} tokens of text that is not in the recording; a \
-                 replay makes up {most} of them and leaves out the rest, so prompts are smaller \
-                 than recorded"
-            )
-        })
+    let note = |(agent, (tokens, _)): (Option<&str>, _)| {
+        let of = agent.map(|id| format!(" of subagent {id:?}")).unwrap_or_default();
+        format!(
+            "its counters{of} tell of {tokens} tokens of text; a replay makes up {most} of them and \
+             leaves out the rest, so prompts can be smaller than recorded"
+        )
     };
-    conversations.into_iter().filter_map(remark).collect()
-}
-
-/// Returns the total growth of the counted prompts of a conversation, tokens.
-fn growth(own: &[&Entry]) -> u64 {
-    let prompts = own.iter().filter_map(|e| match e {
-        Entry::Assistant(a) => Some(a.usage.as_ref()?.prompt()),
-        _ => None,
-    });
-    let grown = |(all, before): (u64, u64), prompt: u64| {
-        (all.saturating_add(prompt.saturating_sub(before)), prompt)
-    };
-    prompts.fold((0, 0), grown).0
+    grown.into_iter().filter(|(_, (tokens, _))| *tokens > most).map(note).collect()
 }
 
 /// Returns a text of exactly `tokens` o200k tokens, to replace text that was not recorded. It has
@@ -233,7 +172,7 @@ pub(crate) fn readable(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use ctxbench_session::{AssistantEntry, Header, RecordedUsage};
+    use ctxbench_session::{Header, RecordedUsage};
 
     use super::*;
 
@@ -259,17 +198,14 @@ mod tests {
         let model = Model { counting: Counting::O200K, ..listed };
         let unseen = unseen(&session, &model, Calibrate::Recording);
         assert_eq!((unseen["a2"], unseen["a3"], unseen["a4"]), (999_996, 5_000_004, 0));
+        session.entries.push(reply("b1", Some("x"), 2_000_000));
         let told = unfilled(&session);
         let [told] = told.as_slice() else { panic!("{told:?}") };
         assert!(told.starts_with("its counters tell of 1000005000 tokens of text"), "{told}");
         assert!(told.contains("makes up 10000000 of them"), "{told}");
-
         session.entries = vec![reply("a1", None, 4_000_000), reply("b1", Some("x"), 20_000_000)];
         let told = unfilled(&session);
         assert!(told[0].starts_with("its counters of subagent \"x\" tell of 20000000"), "{told:?}");
-
-        session.entries = vec![reply("a1", None, 4_000_000), reply("b1", Some("x"), 2_000_000)];
-        assert_eq!(unfilled(&session), Vec::<String>::new());
     }
 
     #[test]

@@ -17,10 +17,10 @@ use ctxbench_strategies::Spec;
 use crate::conversation::SharedConversation;
 use crate::options::{Options, Replayed};
 use crate::play::play;
-use crate::record::{self, FinishedRun, Stopped};
+use crate::record;
 use crate::recording::{calibrated_model, counting};
 use crate::rewind::FileRewinds;
-use crate::scene::{Doors, Scene, Start};
+use crate::scene::{Doors, FinishedRun, Scene, Start};
 use crate::session_cache::SessionCache;
 use crate::subagent_index::SubagentIndex;
 use crate::subagents::Subagents;
@@ -132,9 +132,10 @@ async fn replay_one(
     let doors = Doors { provider, watcher: watcher.clone() };
     let log = SharedConversation::default();
     let subagents =
-        (!index.is_empty()).then(|| Subagents::new(&scene, index.clone(), doors.clone()));
+        (!index.all.is_empty()).then(|| Subagents::new(&scene, index.clone(), doors.clone()));
     let (door, start) = (doors.door_of(None), Start::default());
-    let engine = play(&scene, door, subagents.clone(), start, log.clone()).await;
+    let agents = subagents.as_ref().map(|s| s.of_window(None)).unwrap_or_default();
+    let engine = play(&scene, door, agents, start, log.clone()).await;
     let mut agents = Vec::new();
     if let Some(subagents) = &subagents {
         subagents.run_uncalled(engine.now()).await;
@@ -144,14 +145,10 @@ async fn replay_one(
     let engine = in_full.then_some(engine);
     let seen = watcher.map(|w| w.take()).unwrap_or_default();
     let run = FinishedRun {
-        scenario,
-        spec,
-        model: &model,
+        scene: &scene,
         files: &shared.files,
-        known,
         subagents: index,
-        summariser: desk.was_asked().then(|| options.summariser.name().into_owned()),
-        stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
+        refused: seen.refused.clone(),
     };
     let replayed = record::measured(&run, log.take(), agents);
     (Replayed { seen, ..replayed }, engine)

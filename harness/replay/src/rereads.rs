@@ -7,7 +7,7 @@ use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::host::Incoming;
 use ctxbench_core::tokens::o200k;
-use rapidhash::{HashMapExt, HashSetExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
+use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::path::Path;
 
@@ -21,18 +21,14 @@ pub(super) struct Reread {
 /// Name and arguments of a call, as the model wrote them. Equal calls request the same data.
 type CallShape = (Arc<str>, Arc<str>);
 
-/// Position of a result: its recorded reply, and its index among the results of that reply.
-type ResultKey = (Arc<str>, usize);
-
+#[derive(Default)]
 pub(super) struct Rereads {
-    /// Recorded calls by id.
-    calls: HashMap<Arc<str>, CallShape>,
-    /// Positions of the results, by call id.
-    returned: HashMap<Arc<str>, ResultKey>,
-    /// Results of each recorded reply, by id of the reply.
-    steps: HashMap<Arc<str>, Vec<Incoming>>,
-    /// Last result of each call.
-    latest: HashMap<CallShape, ResultKey>,
+    /// Recorded calls by id, with their results.
+    calls: HashMap<Arc<str>, (CallShape, Incoming)>,
+    /// Ids of the results of each recorded reply, by id of the reply.
+    steps: HashMap<Arc<str>, Vec<Arc<str>>>,
+    /// Id of the last result of each call.
+    latest: HashMap<CallShape, Arc<str>>,
     /// Calls that were repeated after one of their facts was last visible.
     made: HashSet<CallShape>,
     /// Re-read with a result that the next request will show: its id and the tool's output.
@@ -42,42 +38,29 @@ pub(super) struct Rereads {
 
 impl Rereads {
     pub(super) fn new(path: &Path) -> Self {
-        let (mut calls, mut returned) = (HashMap::new(), HashMap::new());
-        let mut steps = HashMap::new();
+        let mut out = Rereads::default();
         for step in path.moves.iter().flat_map(|m| &m.steps) {
-            for p in &step.parts {
-                if let Part::Call(ToolCall { id, name, arguments }) = p {
-                    calls.insert(id.clone(), (name.clone(), arguments.clone()));
+            for call in step.parts.iter().filter_map(Part::as_call) {
+                if let Some(result) = step.results.iter().find(|r| r.key == call.id) {
+                    let shape = (call.name.clone(), call.arguments.clone());
+                    out.calls.insert(call.id.clone(), (shape, result.clone()));
                 }
             }
-            let places = step.results.iter().enumerate();
-            returned.extend(places.map(|(at, o)| (o.key.clone(), (step.key.clone(), at))));
-            steps.insert(step.key.clone(), step.results.clone());
+            let results = step.results.iter().map(|r| r.key.clone()).collect();
+            out.steps.insert(step.key.clone(), results);
         }
-        Rereads {
-            calls,
-            returned,
-            steps,
-            latest: HashMap::new(),
-            made: HashSet::new(),
-            coming: None,
-            count: 0,
-        }
+        out
     }
 
-    /// Records that the tools of a recorded reply ran.
-    pub(super) fn ran(&mut self, step: &str) {
-        let Some((step, results)) = self.steps.get_key_value(step) else { return };
-        for (at, o) in results.iter().enumerate() {
-            if let Some(call) = self.calls.get(&o.key) {
-                self.latest.insert(call.clone(), (step.clone(), at));
+    /// Records that the tools of a recorded reply ran, and returns the ids of their results.
+    pub(super) fn ran(&mut self, step: &str) -> Vec<Arc<str>> {
+        let results = self.steps.get(step).cloned().unwrap_or_default();
+        for id in &results {
+            if let Some((call, _)) = self.calls.get(id) {
+                self.latest.insert(call.clone(), id.clone());
             }
         }
-    }
-
-    /// Returns the ids of the results after a recorded reply.
-    pub(super) fn results(&self, step: &str) -> impl Iterator<Item = Arc<str>> + '_ {
-        self.steps.get(step).into_iter().flatten().map(|o| o.key.clone())
+        results
     }
 
     /// Records that the result of a call is in the context. If it leaves the context later, that is
@@ -86,7 +69,7 @@ impl Rereads {
         if self.made.is_empty() {
             return;
         }
-        if let Some(call) = self.calls.get(call) {
+        if let Some((call, _)) = self.calls.get(call) {
             self.made.remove(call);
         }
     }
@@ -94,14 +77,12 @@ impl Rereads {
     /// Returns the call to repeat, with its last result. `None` if the call was already repeated
     /// for this loss, was never made, or if its result never contained the lost fact (`carries`).
     pub(super) fn again(&mut self, call: &str, carries: impl Fn(&str) -> bool) -> Option<Reread> {
-        let (step, at) = self.returned.get(call)?;
-        let own = self.steps.get(step)?.get(*at)?;
+        let (call, own) = self.calls.get(call)?;
         if !own.parts.first().is_some_and(|p| carries(p.text())) {
             return None;
         }
-        let call = self.calls.get(call)?;
-        let (step, at) = self.latest.get(call)?;
-        let mut result = self.steps.get(step)?.get(*at)?.clone();
+        let (_, latest) = self.calls.get(self.latest.get(call)?)?;
+        let mut result = latest.clone();
         if !self.made.insert(call.clone()) {
             return None;
         }

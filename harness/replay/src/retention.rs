@@ -6,28 +6,28 @@ use ctxbench_core::block::{Block, BlockKind, MessageId};
 use ctxbench_core::context_editing;
 use ctxbench_core::host::Incoming;
 use ctxbench_core::request::Request;
-use ctxbench_reports::record::{CompactionRecord, FactPlace, FactRecord};
-use ctxbench_session::Session;
+use ctxbench_reports::record::{CompactionRecord, FactMove, FactPlace, FactRecord};
 use ctxbench_session::fact::Match;
 
 use super::conversation::SharedConversation;
-use super::fact_exposure::{Exposure, Showings};
-use super::fact_losses::LossTracker;
-use super::fact_timeline;
-use super::facts::{FactBook, Sighting};
+use super::facts::{FactBook, Sighting, fact_place, readable};
 use super::needs::Needs;
 use super::path::Path;
 use super::rereads::{Reread, Rereads};
 use super::session_cache::SessionCache;
+use super::texts::{Lines, nearest};
+
+/// Maximum number of recorded moves per fact; later ones are dropped.
+const MOVES: usize = 8;
 
 /// State of a session's facts in one replay.
 pub(super) struct Retention {
     log: SharedConversation,
     book: FactBook,
     needs: Needs,
-    exposure: Exposure,
     rereads: Rereads,
-    drift: LossTracker,
+    /// Facts that were established so far.
+    established: Vec<bool>,
     /// Keys of user messages that no request has shown yet.
     arriving: Vec<Arc<str>>,
     compactions_seen: u64,
@@ -37,32 +37,27 @@ pub(super) struct Retention {
 }
 
 impl Retention {
+    /// Begins a replay of a path. Also returns the records of all pairs, which the conversation
+    /// keeps.
     pub(super) fn new(
-        session: &Session,
         known: Arc<SessionCache>,
         path: &Path,
         log: SharedConversation,
-    ) -> Self {
+    ) -> (Retention, Vec<FactRecord>) {
         let facts = known.facts.len();
-        let showings = Arc::new(Showings::new(&Path::recorded(session), &known));
-        let needs = Needs::new(known.clone(), path, showings.clone());
-        Retention {
+        let (needs, records) = Needs::new(&known, path);
+        let retention = Retention {
             log,
-            exposure: Exposure::new(showings, needs.open()),
             needs,
             rereads: Rereads::new(path),
-            drift: LossTracker::new(facts),
+            established: vec![false; facts],
             lately: vec![false; facts],
             arriving: Vec::new(),
             compactions_seen: 0,
             visible: Vec::new(),
             book: FactBook::new(known),
-        }
-    }
-
-    /// Returns the records of all pairs that are not checked yet.
-    pub(super) fn pairs(&self) -> Vec<FactRecord> {
-        self.needs.pairs()
+        };
+        (retention, records)
     }
 
     /// Begins a turn with these user messages.
@@ -86,7 +81,7 @@ impl Retention {
         reread: Option<&Incoming>,
     ) {
         if let Some(step) = answers {
-            self.exposure.request(step, logical, &mut self.book);
+            self.needs.request(step, logical, &mut self.book);
             self.measure_needs(seq, step, logical);
         }
         if let Some(tokens) = self.rereads.tokens_shown(logical) {
@@ -124,50 +119,46 @@ impl Retention {
 
     /// Checks the facts that are needed now against the blocks that the model was shown.
     fn measure_needs(&mut self, request: u64, step: &str, shown: &[Arc<Block>]) {
-        for (key, facts, by_user) in self.needs.take(step) {
-            self.measure(request, &key, &facts, shown, newest_user(shown).filter(|_| by_user));
+        for (pairs, by_user) in self.needs.take(step) {
+            let seen = self.book.sightings(shown, newest_user(shown).filter(|_| by_user));
+            for at in pairs {
+                let pair = self.needs.pair(at);
+                let found = seen[pair.fact].map_or(Match::Absent, |s| s.tier);
+                let absent = found == Match::Absent;
+                let old_there = self.book.old_there(pair.fact, &seen);
+                let mut log = self.log.lock();
+                let record = &mut log.facts[at];
+                record.request = Some(request);
+                record.found = found;
+                record.place = seen[pair.fact].map_or(FactPlace::Nowhere, |s| s.place);
+                record.stale = absent && old_there;
+                record.both = !absent && old_there;
+                record.exposed = pair.exposed;
+                record.compactions_before = self.compactions_seen;
+            }
         }
     }
 
-    fn measure(
-        &mut self,
-        request: u64,
-        need: &Arc<str>,
-        facts: &[usize],
-        shown: &[Arc<Block>],
-        without: Option<MessageId>,
-    ) {
-        let seen = self.book.sightings(shown, without);
-        for &f in facts {
-            let found = seen[f].map_or(Match::Absent, |s| s.tier);
-            let absent = found == Match::Absent;
-            let old_there = self.book.old_there(f, &seen);
-            let record = FactRecord {
-                request: Some(request),
-                found,
-                place: seen[f].map_or(FactPlace::Nowhere, |s| s.place),
-                stale: absent && old_there,
-                both: !absent && old_there,
-                exposed: self.exposure.exposed(need, f),
-                compactions_before: self.compactions_seen,
-                ..self.needs.unreached(need, f)
-            };
-            self.log.lock().needed.push(record);
-        }
+    /// Notes the facts that arise in a message or result.
+    fn arises(&mut self, key: &str) {
+        self.book.known.arising(key).iter().for_each(|&i| self.established[i] = true);
     }
 
     /// Updates the state after a request showed these blocks.
     fn note_shown(&mut self, seq: u64) {
         for key in std::mem::take(&mut self.arriving) {
-            self.drift.record_message(&self.book.known, &key);
+            self.arises(&key);
         }
-        let visible = &self.visible;
-        self.lately.iter_mut().zip(visible).for_each(|(l, s)| *l |= s.is_some());
-        self.drift.record_request(visible);
-        fact_timeline::record_shown(&mut self.log.lock().lives, seq, visible);
-        let facts = &self.book.known.facts;
-        for (f, _) in facts.iter().zip(visible).filter(|(_, s)| s.is_some()) {
-            self.rereads.mark_visible(&f.arises);
+        let mut log = self.log.lock();
+        let shown = self.visible.iter().enumerate().filter(|(_, s)| s.is_some());
+        for (fact, _) in shown {
+            self.lately[fact] = true;
+            self.established[fact] = true;
+            // Subagents have no lives.
+            if let Some(life) = log.lives.get_mut(fact) {
+                life.first_shown.get_or_insert(seq);
+            }
+            self.rereads.mark_visible(&self.book.known.facts[fact].arises);
         }
     }
 
@@ -176,12 +167,9 @@ impl Retention {
         let visible = std::mem::take(&mut self.visible);
         self.book.license(message, key, &visible);
         self.visible = visible;
-        self.exposure.recorded(key, message);
-        self.rereads.ran(key);
-        let book = &self.book;
-        self.drift.record_message(&book.known, key);
-        let results: Vec<Arc<str>> = self.rereads.results(key).collect();
-        results.iter().for_each(|r| self.drift.record_message(&book.known, r));
+        self.needs.recorded(key, message);
+        self.arises(key);
+        self.rereads.ran(key).iter().for_each(|result| self.arises(result));
     }
 
     /// Begins another session. Its summary may repeat facts that were visible in the previous one.
@@ -205,19 +193,56 @@ impl Retention {
         }
         let new = self.book.sightings(after, None);
         let new_verbatim = self.book.seen_verbatim(after);
-        let later = self.needs.later(self.book.known.facts.len());
-        let seen = self.compactions_seen;
-        let mut log = self.log.lock();
-        fact_timeline::record_moves(
-            &mut log.lives,
-            seen,
-            &mut self.book,
-            (before, &old),
-            (after, &new),
-        );
-        drop(log);
+        self.record_moves((before, &old), (after, &new));
         self.compactions_seen += 1;
-        self.drift.compacted(&later, [&old, &old_verbatim], [&new, &new_verbatim], record);
+        self.established.iter_mut().zip(&old).for_each(|(e, s)| *e |= s.is_some());
+        let facts = 0..old.len();
+        let later = self.needs.later(facts.len());
+        let kept = |facts: &[usize]| facts.iter().filter(|&&i| new[i].is_some()).count() as u64;
+        let lost =
+            facts.clone().filter(|&i| old_verbatim[i].is_some() && new_verbatim[i].is_none());
+        let lost: Vec<usize> = lost.collect();
+        let wanted: Vec<usize> = facts.filter(|&i| self.established[i] && later[i]).collect();
+        record.facts_lost_verbatim = Some(lost.len() as u64);
+        record.facts_carried = Some(kept(&lost));
+        record.facts_needed_later = Some(wanted.len() as u64);
+        record.retained_pct =
+            (!wanted.is_empty()).then(|| 100.0 * kept(&wanted) as f64 / wanted.len() as f64);
+    }
+
+    /// Records the facts that a compaction moved.
+    fn record_moves(
+        &mut self,
+        (before, old): (&[Arc<Block>], &[Option<Sighting>]),
+        (after, new): (&[Arc<Block>], &[Option<Sighting>]),
+    ) {
+        let mut log = self.log.lock();
+        let lives = &mut log.lives;
+        let place = |of: &[Option<Sighting>], fact: usize| of[fact].map(|s| s.place);
+        let moved: Vec<(usize, FactPlace, Option<FactPlace>)> = (0..lives.len())
+            .filter(|&fact| lives[fact].moves.len() < MOVES)
+            .filter_map(|fact| Some((fact, place(old, fact)?, place(new, fact))))
+            .filter(|(_, from, to)| Some(*from) != *to)
+            .collect();
+        if moved.is_empty() {
+            return;
+        }
+        let carrying = [before, after].map(|blocks| self.book.carriers(blocks));
+        let known = &self.book.known;
+        let summaries = after.iter().filter(|b| fact_place(b) == FactPlace::Summary);
+        let summaries = Lines::from_lines(summaries.flat_map(|b| readable(b).lines()));
+        for (fact, from, to) in moved {
+            let [words, now] = [0, 1].map(|side: usize| {
+                let block = carrying[side][fact].filter(|_| side == 0 || to.is_some());
+                block.map(|b| known.words_around(fact, b.hash, readable(b))).unwrap_or_default()
+            });
+            let after = match to {
+                Some(_) => now,
+                None => nearest(&known.facts[fact], &words, &summaries).into(),
+            };
+            let (compaction, to) = (self.compactions_seen, to.unwrap_or_default());
+            lives[fact].moves.push(FactMove { compaction, from, to, before: words, after });
+        }
     }
 }
 

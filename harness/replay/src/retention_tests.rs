@@ -7,9 +7,9 @@ use crate::conversation::SharedConversation;
 use crate::observer::{AnswerSource, Observer};
 use crate::options::Options;
 use crate::path::Path;
-use crate::record::{FinishedRun, Stopped, measured};
+use crate::record::measured;
 use crate::rewind::FileRewinds;
-use crate::scene::{Scene, Start};
+use crate::scene::{FinishedRun, Scene, Start};
 use crate::session_cache::SessionCache;
 use crate::subagent_index::SubagentIndex;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
@@ -133,14 +133,10 @@ fn run() -> RunRecord {
     o.moved(&path.moves[2]);
     ask(&mut o, &[after[0].clone(), user("go on", 8)], "a4", 9);
     let run = FinishedRun {
-        scenario: &scenario,
-        spec: &spec,
-        model: &model,
+        scene: &scene,
         files: &FileRewinds::default(),
-        known: &known,
         subagents: &SubagentIndex::default(),
-        summariser: None,
-        stopped: Stopped::default(),
+        refused: None,
     };
     measured(&run, log.take(), Vec::new()).record
 }

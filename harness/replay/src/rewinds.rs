@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, total_tokens};
 use ctxbench_core::model::Counting;
-use ctxbench_session::Session;
-
-use crate::rewind::targets;
+use ctxbench_session::{Entry, Session};
 
 /// A view: tokens, and the hash of each block.
 type View = (u64, Vec<u64>);
@@ -36,8 +34,11 @@ impl Rewinds {
     /// Prepares for the messages to which the session rewinds. The contexts at other messages are
     /// not stored.
     pub(super) fn new(session: &Session, counting: Counting) -> Self {
-        let views = targets(session).into_iter().map(|t| (t, Vec::new())).collect();
-        Rewinds { counting, views }
+        let target = |e: &Entry| match e {
+            Entry::Rewind { to, .. } => Some((to.clone(), Vec::new())),
+            _ => None,
+        };
+        Rewinds { counting, views: session.entries.iter().filter_map(target).collect() }
     }
 
     /// Records the context at a message, or at the end of its turn.

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ctxbench_core::model::{self, Counting, Model};
-use ctxbench_reports::Hues;
 use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status, yardstick};
+use ctxbench_reports::{Hues, sort_runs};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::descriptor::{Descriptor, PlotColor};
@@ -103,6 +103,17 @@ pub trait Taker: Sync {
     fn take(&self, variant: Variant<'_>, finished: Finished);
 }
 
+/// Takes rows without knowing any.
+impl<F: Fn(Variant<'_>, Finished) + Sync> Taker for F {
+    fn cached(&self, _: Variant<'_>) -> Option<bool> {
+        None
+    }
+
+    fn take(&self, variant: Variant<'_>, finished: Finished) {
+        self(variant, finished);
+    }
+}
+
 impl Plan {
     /// Returns the rows of the recordings themselves, for sessions with counters.
     pub fn recorded(&self) -> Vec<RunRecord> {
@@ -168,38 +179,27 @@ impl Plan {
         all
     }
 
-    /// Runs everything. `done` is called for each row on the thread that computed it. The calling
-    /// thread takes part, so it must not belong to an asynchronous runtime.
-    pub fn run(&self, done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
-        struct All<'a> {
-            done: &'a (dyn Fn(&Finished) + Sync),
-            finished: Mutex<Vec<Finished>>,
-        }
-        impl Taker for All<'_> {
-            fn cached(&self, _: Variant<'_>) -> Option<bool> {
-                None
-            }
-            fn take(&self, _: Variant<'_>, one: Finished) {
-                (self.done)(&one);
-                if let Ok(mut f) = self.finished.lock() {
-                    f.push(one);
-                }
-            }
-        }
+    /// Runs everything and returns the sorted rows. `done` is called for each row on the thread that
+    /// computed it. The calling thread takes part, so it must not belong to an asynchronous runtime.
+    pub fn run(&self, done: &(dyn Fn(&RunRecord) + Sync)) -> Vec<RunRecord> {
         let mut here: Vec<usize> =
             (0..self.scenarios.len()).filter(|at| self.is_here(*at)).collect();
         // The longest first, so that no thread is left with a long session at the end.
         here.sort_by_key(|at| Reverse(self.scenarios[*at].session.entries.len()));
-        let taker = All { done, finished: Mutex::default() };
-        self.run_each(&taker, |give| {
+        let rows = Mutex::new(Vec::new());
+        let take = |_: Variant<'_>, one: Finished| {
+            done(&one.replayed.record);
+            rows.lock().unwrap_or_else(PoisonError::into_inner).push(one.replayed.record);
+        };
+        self.run_each(&take, |give| {
             for at in here {
                 let (scenario, pairs) = (Cow::Borrowed(&self.scenarios[at]), self.pairs_of(at));
                 give(SessionTurn { at, scenario, broken: None, pairs });
             }
         });
-        let mut out = taker.finished.into_inner().unwrap_or_default();
-        out.sort_by_key(|f| key(&f.replayed.record));
-        out
+        let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+        sort_runs(&mut rows);
+        rows
     }
 
     /// Runs the sessions that `feed` hands over, on a separate thread. It waits until the previous
@@ -214,7 +214,7 @@ impl Plan {
         let queue: Mutex<(Receiver<SessionTurn<'a>>, VecDeque<Pair<'a>>)> =
             Mutex::new((turns, VecDeque::new()));
         let next = || {
-            let mut queue = queue.lock().unwrap_or_else(|e| e.into_inner());
+            let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
             let (turns, pairs) = &mut *queue;
             while pairs.is_empty() {
                 let SessionTurn { at, scenario, broken, pairs: own } = turns.recv().ok()?;
@@ -245,15 +245,7 @@ impl Plan {
     fn pair(&self, taker: &dyn Taker, of: &LoadedSession<'_>, k: usize, model: &'static Model) {
         for variant in self.variants(of.at, (k, model)) {
             let asked = taker.cached(variant).unwrap_or_else(|| {
-                let Variant { spec, model, .. } = variant;
-                let one = match &of.broken {
-                    None => self.compute(of, variant),
-                    Some(why) => {
-                        let why = why.clone();
-                        let record = not_run(&of.scenario, spec, model, Status::Error, why);
-                        Finished { replayed: bare(record), took: Duration::ZERO }
-                    }
-                };
+                let one = self.compute(of, variant);
                 let asked = one.replayed.record.summariser.is_some();
                 taker.take(variant, one);
                 asked
@@ -268,20 +260,16 @@ impl Plan {
         let Variant { spec, model, summariser, seed, .. } = variant;
         let scenario = &*of.scenario;
         let begin = Instant::now();
-        let run = || -> Result<Replayed, String> {
-            if let Some(why) = spec.unfit(model) {
-                return Ok(bare(not_run(
-                    scenario,
-                    spec,
-                    model,
-                    Status::NotApplicable,
-                    why.to_string(),
-                )));
+        let run = || -> Result<Replayed, (Status, String)> {
+            if let Some(why) = &of.broken {
+                return Err((Status::Error, why.clone()));
             }
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|e| format!("the runtime could not be started: {e}"))?;
+            if let Some(why) = spec.unfit(model) {
+                return Err((Status::NotApplicable, why.to_string()));
+            }
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime
+                .map_err(|e| (Status::Error, format!("the runtime could not be started: {e}")))?;
             let options = Options { summariser: summariser.clone(), seed, ..self.options.clone() };
             let shared = of.shared();
             let replay = |options: &Options| {
@@ -300,12 +288,13 @@ impl Plan {
             let record = RunRecord { seed: named.then_some(seed), ..record };
             Ok(Replayed { record, ..replayed })
         };
-        let failed = match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Ok(replayed)) => return Finished { replayed, took: begin.elapsed() },
-            Ok(Err(why)) => why,
-            Err(_) => "the replay panicked; this is a fault of ctxbench, please report it".into(),
-        };
-        let replayed = bare(not_run(scenario, spec, model, Status::Error, failed));
+        let panicked = "the replay panicked; this is a fault of ctxbench, please report it";
+        let ended = catch_unwind(AssertUnwindSafe(run));
+        let replayed = ended.unwrap_or_else(|_| Err((Status::Error, panicked.into())));
+        let replayed = replayed.unwrap_or_else(|(status, why)| {
+            let record = not_run(scenario, spec, model, status, why);
+            Replayed { record, ..Replayed::default() }
+        });
         Finished { replayed, took: begin.elapsed() }
     }
 }
@@ -326,18 +315,9 @@ impl LoadedSession<'_> {
 
 type Pair<'a> = (Arc<LoadedSession<'a>>, usize, &'static Model);
 
-/// Returns a row without a replay.
-fn bare(record: RunRecord) -> Replayed {
-    Replayed { record, ..Replayed::default() }
-}
-
-fn key(r: &RunRecord) -> (String, String, String, Option<String>, Option<u64>) {
-    (r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone(), r.summariser.clone(), r.seed)
-}
-
 /// Returns the results of finished rows, with savings.
 pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
-    ctxbench_reports::sort_runs(&mut records);
+    sort_runs(&mut records);
     Results { runs: with_savings(records), ..head(plan) }
 }
 
@@ -363,23 +343,22 @@ pub fn hues() -> Hues {
 /// Returns the assumptions of modelled numbers, by name.
 fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
-    let mut say = |k: &str, v: String| {
-        out.insert(k.to_string(), v);
-    };
     // Summaries are asked of other models, too.
     let models = plan.all_models();
     let weak = models.iter().filter_map(|m| model::find(&m.weak).ok());
     for m in models.iter().copied().chain(weak).chain(plan.options.summary_model) {
         let l = m.latency;
-        say(
-            &format!("latency of {}", m.name),
-            format!(
-                "first token = {} + {}·uncached + {}·cached ms, then {} ms per output token \
-                 (modelled)",
-                l.a_ms, l.b_ms, l.c_ms, l.d_ms
-            ),
+        let latency = format!(
+            "first token = {} + {}·uncached + {}·cached ms, then {} ms per output token (modelled)",
+            l.a_ms, l.b_ms, l.c_ms, l.d_ms
         );
-        say(&format!("prices of {}", m.name), m.source.clone());
+        out.insert(format!("latency of {}", m.name), latency);
+        out.insert(format!("prices of {}", m.name), m.source.clone());
+    }
+    let calibrate = plan.options.calibrate;
+    for m in &models {
+        let counting = if calibrate == Calibrate::Off { Counting::O200K } else { m.counting };
+        out.insert(yardstick::tokens_of(&m.name), counting.describe());
     }
     let summaries = match &plan.summarisers[..] {
         [one @ (Summariser::Extractive | Summariser::Ideal | Summariser::Lossy { .. })] => {
@@ -390,38 +369,10 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
             all.iter().map(Summariser::origin).collect::<Vec<_>>().join(", ")
         ),
     };
-    say("summaries", summaries);
-    if let Some(told) = plan.options.memory.summary() {
-        say(yardstick::MEMORY, told);
-    }
-    say(
-        "think time",
-        format!("from the session, else {} s before a user message", THINK_MS / 1_000),
-    );
-    say(
-        "tool time",
-        format!(
-            "from the session, else {} s per step with calls; a re-read takes as long",
-            TOOLS_MS / 1_000
-        ),
-    );
-    say(
-        "refusals",
-        "take no time, unless a fault of the scenario says after how long they come; \
-        clients try again at once"
-            .to_string(),
-    );
-    let rereads = if plan.options.rereads {
-        "once per loss, whole, charged (modelled)"
-    } else {
-        "switched off"
+    let rereads = match plan.options.rereads {
+        true => "once per loss, whole, charged (modelled)",
+        false => "switched off",
     };
-    say("re-reads", rereads.to_string());
-    let calibrate = plan.options.calibrate;
-    for m in plan.all_models() {
-        let counting = if calibrate == Calibrate::Off { Counting::O200K } else { m.counting };
-        say(&yardstick::tokens_of(&m.name), counting.describe());
-    }
     let calibrated = match calibrate {
         Calibrate::Off => "off: o200k, whatever the model",
         Calibrate::Family => "family: as the model's family counts",
@@ -430,17 +381,31 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
              by itself (Claude: 1.1 · o200k) and what they tell of text that the file lacks apart"
         }
     };
-    say(yardstick::CALIBRATION, calibrated.to_string());
-    say(yardstick::PRICES, model::price_table().to_string());
+    let refusals = "take no time, unless a fault of the scenario says after how long they come; \
+        clients try again at once";
     let first = plan.options.seed;
-    say(
-        "seed",
-        if plan.seeds > 1 {
-            format!("{first} to {}", first + plan.seeds - 1)
-        } else {
-            first.to_string()
-        },
-    );
-    say("prompt cache", "simulated by the provider's rules".to_string());
+    let seed = match plan.seeds {
+        0 | 1 => first.to_string(),
+        more => format!("{first} to {}", first + more - 1),
+    };
+    let (think_s, tools_s) = (THINK_MS / 1_000, TOOLS_MS / 1_000);
+    let fixed = [
+        ("summaries", summaries),
+        ("think time", format!("from the session, else {think_s} s before a user message")),
+        (
+            "tool time",
+            format!(
+                "from the session, else {tools_s} s per step with calls; a re-read takes as long"
+            ),
+        ),
+        ("refusals", refusals.to_string()),
+        ("re-reads", rereads.to_string()),
+        (yardstick::CALIBRATION, calibrated.to_string()),
+        (yardstick::PRICES, model::price_table().to_string()),
+        ("seed", seed),
+        ("prompt cache", "simulated by the provider's rules".to_string()),
+    ];
+    let memory = plan.options.memory.summary().map(|told| (yardstick::MEMORY, told));
+    out.extend(fixed.into_iter().chain(memory).map(|(name, how)| (name.to_string(), how)));
     out
 }

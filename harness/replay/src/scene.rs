@@ -11,7 +11,9 @@ use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
 
 use crate::options::Options;
+use crate::rewind::FileRewinds;
 use crate::session_cache::SessionCache;
+use crate::subagent_index::SubagentIndex;
 use crate::watch::Watcher;
 
 /// Transports from the conversations of a run to their common provider, monitored if requested.
@@ -47,6 +49,16 @@ pub(crate) struct Scene<'a> {
     pub(crate) known: Arc<SessionCache>,
     /// Whether the engine keeps its events. Measurements do not need them: they use the log.
     pub(crate) keeps_events: bool,
+}
+
+/// A replay that ended.
+pub(crate) struct FinishedRun<'a> {
+    pub(crate) scene: &'a Scene<'a>,
+    /// Files of the session at its rewinds.
+    pub(crate) files: &'a FileRewinds,
+    pub(crate) subagents: &'a SubagentIndex,
+    /// Reason, if a spend limit refused a request.
+    pub(crate) refused: Option<String>,
 }
 
 /// Start of a conversation.

@@ -2,9 +2,8 @@
 //! strategies, models and seeds.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ctxbench_core::block::Block;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
 use ctxbench_session::fact::{Fact, Match, fold};
@@ -12,7 +11,7 @@ use ctxbench_session::matcher::Matcher;
 use ctxbench_session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::fact_timeline::{self, ExcerptCache};
+use super::texts;
 
 /// Facts of a session, and the matcher that finds them in texts.
 pub(super) struct SessionCache {
@@ -27,7 +26,8 @@ pub(super) struct SessionCache {
     matcher: Matcher,
     /// Facts in texts, by hash of the text.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
-    told: Mutex<ExcerptCache>,
+    /// Excerpts around a fact in a text, by hash of the text.
+    excerpts: Mutex<HashMap<(usize, u64), Arc<str>>>,
     lives: OnceLock<Vec<FactLife>>,
 }
 
@@ -61,44 +61,31 @@ impl SessionCache {
             arising,
             facts,
             carried: Mutex::default(),
-            told: Mutex::default(),
+            excerpts: Mutex::default(),
             lives: OnceLock::new(),
         }
     }
 
     /// Returns the source of each fact in the session, which must be the one of this analysis.
     pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
-        self.lives.get_or_init(|| fact_timeline::lives(session, &self.arising))
+        self.lives.get_or_init(|| texts::lives(session, &self.arising))
     }
 
     /// Returns the facts in a text. The result is cached.
     pub(super) fn carried(&self, text: &str) -> Arc<Carried> {
         let key = content_hash(text.as_bytes());
-        if let Some(known) = self.remembered().get(&key) {
+        if let Some(known) = lock(&self.carried).get(&key) {
             return known.clone();
         }
         let facts = self.matcher.find(text, &fold(text)).into_iter();
         let made = Arc::new(Carried(facts.map(|(fact, how)| (fact as u32, how)).collect()));
-        self.remembered().entry(key).or_insert(made).clone()
+        lock(&self.carried).entry(key).or_insert(made).clone()
     }
 
-    fn remembered(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Carried>>> {
-        // The values are immutable, so a poisoned lock is harmless.
-        self.carried.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns an excerpt around a fact in a block.
-    pub(super) fn words_around(&self, fact: usize, block: &Block) -> Arc<str> {
-        self.words().around(fact, &self.facts[fact], block)
-    }
-
-    /// Returns the text as a shared allocation; equal texts share one.
-    pub(super) fn intern(&self, text: String) -> Arc<str> {
-        self.words().once(text)
-    }
-
-    fn words(&self) -> std::sync::MutexGuard<'_, ExcerptCache> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns an excerpt around a fact in a text with this hash. The result is cached.
+    pub(super) fn words_around(&self, fact: usize, hash: u64, text: &str) -> Arc<str> {
+        let make = || texts::around(&self.facts[fact], text).into();
+        lock(&self.excerpts).entry((fact, hash)).or_insert_with(make).clone()
     }
 
     /// Returns the facts that arise under this id.
@@ -110,6 +97,11 @@ impl SessionCache {
     pub(super) fn older(&self, fact: usize) -> &[usize] {
         &self.older[fact]
     }
+}
+
+/// Locks a cache. Its values never change, so a poisoned lock is harmless.
+fn lock<T>(cache: &Mutex<T>) -> MutexGuard<'_, T> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns, for each fact, the facts that it replaced, directly or indirectly.

@@ -5,23 +5,14 @@ use std::collections::{HashMap, HashSet};
 use ctxbench_core::content::joined_text;
 use ctxbench_session::{Entry, Session};
 
-use super::agents::{Subagent, depths, subagents};
+use super::agents::{Subagent, subagents};
 use super::session_cache::SessionCache;
-use super::windows::Windows;
 
-/// Subagents of a session, and their windows.
+/// Subagents of a session.
 #[derive(Default)]
 pub(super) struct SubagentIndex {
     /// Subagents in the order in which they begin.
     pub(super) all: Vec<Subagent>,
-    /// Nesting depth of each subagent.
-    pub(super) depths: Vec<usize>,
-    /// Subagents that a call starts.
-    by_call: HashMap<String, Vec<usize>>,
-    /// Calls that a window waits for because they start subagents. The key `None` is the main
-    /// conversation.
-    waited: HashMap<Option<String>, Vec<String>>,
-    pub(super) windows: Windows,
     /// (fact, need) pairs in different windows where the window of the need never receives the fact
     /// before the need.
     undelivered: HashSet<(String, String)>,
@@ -31,41 +22,16 @@ impl SubagentIndex {
     /// Builds the index. `whole` = the analysis of the session.
     pub(super) fn from_session(session: &Session, whole: &SessionCache) -> SubagentIndex {
         let all = subagents(session);
-        if all.is_empty() {
-            return SubagentIndex::default();
+        match all.is_empty() {
+            true => SubagentIndex::default(),
+            false => SubagentIndex { all, undelivered: undelivered(session, whole) },
         }
-        let mut by_call: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut waited: HashMap<Option<String>, Vec<String>> = HashMap::new();
-        for (i, agent) in all.iter().enumerate() {
-            let Some(call) = &agent.call else { continue };
-            by_call.entry(call.id.clone()).or_default().push(i);
-            if agent.waits {
-                waited.entry(call.caller.clone()).or_default().push(call.id.clone());
-            }
-        }
-        SubagentIndex {
-            depths: depths(&all),
-            by_call,
-            waited,
-            windows: Windows::from_session(session),
-            undelivered: undelivered(session, whole),
-            all,
-        }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
-    /// Returns the subagents that a call starts.
-    pub(super) fn called(&self, call: &str) -> &[usize] {
-        self.by_call.get(call).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the calls of a window that wait for their subagents.
     pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
-        let calls = self.waited.get(&window.map(str::to_string));
-        calls.into_iter().flatten().map(String::as_str).collect()
+        let calls = self.all.iter().filter(|a| a.waits).filter_map(|a| a.call.as_ref());
+        calls.filter(|c| c.caller.as_deref() == window).map(|c| &*c.id).collect()
     }
 
     /// Returns whether a fact that arises in another window is stated in the window of a need

@@ -1,9 +1,7 @@
 //! Runs subagents. Each is a separate conversation with the same strategy, settings, model,
 //! provider and clock. It begins with the call of its caller.
 
-use std::collections::{BTreeSet, HashSet};
-use std::future::Future;
-use std::pin::Pin;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use ctxbench_core::Millis;
@@ -11,14 +9,16 @@ use ctxbench_core::model::Model;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-use super::agents::DEEPEST;
+use super::agents::{DEEPEST, Subagent};
 use super::conversation::{Conversation, SharedConversation};
 use super::recording::of_subagent;
 use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
+use super::windows::window;
 use crate::options::Options;
 use crate::play::play;
 use crate::scene::{Doors, Scene, Start};
+use crate::world::RunAgents;
 use ctxbench_mock::summarise::SummaryDesk;
 
 /// Subagents of a replay. The worlds of the replay share them, because a subagent may start others.
@@ -56,24 +56,31 @@ impl Subagents {
         })
     }
 
-    /// Returns the calls of a window that wait for their subagents.
-    pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
-        self.index.waited_in(window)
+    /// Returns the calls of a window that wait for their subagents, and how they are run.
+    pub(super) fn of_window(
+        self: &Arc<Self>,
+        window: Option<&str>,
+    ) -> (HashSet<&str>, Option<RunAgents>) {
+        let all = self.clone();
+        let run: RunAgents = Box::new(move |calls, now, request| {
+            let all = all.clone();
+            Box::pin(async move { all.called(&calls, now, request).await })
+        });
+        (self.index.waited_in(window), Some(run))
     }
 
-    /// Runs the subagents that these calls of a reply start. Returns how long the caller waits, ms.
-    pub(super) async fn called(
+    async fn called(
         self: &Arc<Self>,
         calls: &[Arc<str>],
         now: Millis,
         request: Option<u64>,
     ) -> Millis {
         let mut waits = 0;
-        let started = calls.iter().flat_map(|id| self.index.called(id));
-        // Run them in the order in which they begin.
-        for i in started.copied().collect::<BTreeSet<usize>>() {
-            let took = self.clone().run(i, now, request).await;
-            waits = waits.max(if self.index.all[i].waits { took } else { 0 });
+        for (i, agent) in self.index.all.iter().enumerate() {
+            if agent.call.as_ref().is_some_and(|own| calls.iter().any(|id| **id == *own.id)) {
+                let took = self.run(i, now, request).await;
+                waits = waits.max(if agent.waits { took } else { 0 });
+            }
         }
         waits
     }
@@ -82,7 +89,7 @@ impl Subagents {
     pub(super) async fn run_uncalled(self: &Arc<Self>, now: Millis) {
         let all = &self.index.all;
         for i in (0..all.len()).filter(|&i| all[i].call.is_none()) {
-            self.clone().run(i, now, None).await;
+            self.run(i, now, None).await;
         }
     }
 
@@ -91,40 +98,31 @@ impl Subagents {
         self.conversations.lock().map(|mut all| std::mem::take(&mut *all)).unwrap_or_default()
     }
 
-    /// Runs a subagent, unless it already ran, and returns its duration in ms. The future is boxed
-    /// because a subagent may start others.
-    fn run(
-        self: Arc<Self>,
-        i: usize,
-        now: Millis,
-        request: Option<u64>,
-    ) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
-        Box::pin(async move {
-            if self.index.depths[i] > DEEPEST || !self.started.lock().is_ok_and(|mut s| s.insert(i))
-            {
-                return 0;
-            }
-            let id = &self.index.all[i].id;
-            let session = self.index.windows.session(&self.scenario.session, id);
-            let model = of_subagent(&self.scenario, &session, &self.model, &self.options);
-            let scene = Scene {
-                scenario: &self.scenario,
-                session: &session,
-                agent: Some(id),
-                spec: &self.spec,
-                model: &model,
-                options: &self.options,
-                desk: &self.desk,
-                known: self.known.clone(),
-                keeps_events: false,
-            };
-            let start = Start { at_ms: now, by_request: request };
-            let (log, door) = (SharedConversation::default(), self.doors.door_of(Some(id)));
-            let engine = play(&scene, door, Some(self.clone()), start, log.clone()).await;
-            if let Ok(mut all) = self.conversations.lock() {
-                all[i] = Some(log.take());
-            }
-            engine.now().saturating_sub(now)
-        })
+    /// Runs a subagent, unless it already ran, and returns its duration in ms.
+    async fn run(self: &Arc<Self>, i: usize, now: Millis, request: Option<u64>) -> Millis {
+        let Subagent { id, depth, .. } = &self.index.all[i];
+        if *depth > DEEPEST || !self.started.lock().is_ok_and(|mut s| s.insert(i)) {
+            return 0;
+        }
+        let session = window(&self.scenario.session, id);
+        let model = of_subagent(&self.scenario, &session, &self.model, &self.options);
+        let scene = Scene {
+            scenario: &self.scenario,
+            session: &session,
+            agent: Some(id),
+            spec: &self.spec,
+            model: &model,
+            options: &self.options,
+            desk: &self.desk,
+            known: self.known.clone(),
+            keeps_events: false,
+        };
+        let start = Start { at_ms: now, by_request: request };
+        let (log, door) = (SharedConversation::default(), self.doors.door_of(Some(id)));
+        let engine = play(&scene, door, self.of_window(Some(id)), start, log.clone()).await;
+        if let Ok(mut all) = self.conversations.lock() {
+            all[i] = Some(log.take());
+        }
+        engine.now().saturating_sub(now)
     }
 }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind};
+use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_core::usage::Ttl;
-use ctxbench_reports::record::{RequestRecord, RequestStatus};
+use ctxbench_reports::record::RequestRecord;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -16,16 +16,10 @@ use ctxbench_os::sha256;
 
 #[derive(Serialize)]
 struct TraceLine<'a> {
-    seq: u64,
+    #[serde(flatten)]
+    record: &'a RequestRecord,
     scenario: &'a str,
     strategy: &'a str,
-    model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    purpose: ctxbench_core::request::Purpose,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<ctxbench_core::request::Phase>,
-    step: u64,
     items: Vec<TraceItem<'a>>,
     tools_tokens: u64,
     #[serde(skip_serializing_if = "is_default")]
@@ -37,16 +31,6 @@ struct TraceLine<'a> {
     held: Option<usize>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     params: &'a Map<String, Value>,
-    context_tokens: u64,
-    input_tokens: u64,
-    cache_read: u64,
-    cache_write: u64,
-    output_tokens: u64,
-    cost_usd: f64,
-    at_ms: u64,
-    latency_ms: u64,
-    common_prefix_tokens: u64,
-    status: RequestStatus,
     /// Messages of an external strategy since the previous line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     said: Vec<String>,
@@ -54,8 +38,8 @@ struct TraceLine<'a> {
 
 #[derive(Serialize)]
 struct TraceItem<'a> {
-    kind: ctxbench_core::block::BlockKind,
-    role: ctxbench_core::block::Role,
+    kind: BlockKind,
+    role: Role,
     bytes: usize,
     tokens: u64,
     sha256: Arc<str>,
@@ -98,7 +82,7 @@ impl Tracer {
         self.said.push(text.to_string());
     }
 
-    pub(super) fn line(&mut self, request: &Request, r: &RequestRecord) -> String {
+    pub(super) fn line(&mut self, request: &Request, record: &RequestRecord) -> String {
         let Tracer { scenario, strategy, hashes, said } = self;
         let marked = |at| request.breakpoints.contains(&at);
         let items = request
@@ -108,14 +92,9 @@ impl Tracer {
             .map(|(at, b)| item(hashes, &request.model.counting, b, marked(at)))
             .collect();
         let line = TraceLine {
-            seq: r.seq,
             scenario,
             strategy,
-            model: &r.model,
-            agent: r.agent.as_deref(),
-            purpose: r.purpose,
-            phase: r.phase,
-            step: r.step,
+            record,
             items,
             tools_tokens: request.tools_tokens(),
             ttl: request.ttl,
@@ -126,16 +105,6 @@ impl Tracer {
                 Some(Thread::Continue { held, .. }) => Some(*held),
             },
             params: &request.params,
-            context_tokens: r.context_tokens,
-            input_tokens: r.input_tokens,
-            cache_read: r.cache_read,
-            cache_write: r.cache_write,
-            output_tokens: r.output_tokens,
-            cost_usd: r.cost_usd,
-            at_ms: r.at_ms,
-            latency_ms: r.latency_ms,
-            common_prefix_tokens: r.common_prefix_tokens,
-            status: r.status,
             said: std::mem::take(said),
         };
         serde_json::to_string(&line).expect("plain data always serialises")

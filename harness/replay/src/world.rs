@@ -2,6 +2,7 @@
 //! what the context shows. Time is virtual.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,7 +17,6 @@ use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, Sto
 use super::observer::{AnswerSource, Observer};
 use super::path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
 use super::recording::text_of;
-use super::subagents::Subagents;
 use crate::scene::Scene;
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_mock::{Door, PlannedReply};
@@ -31,10 +31,12 @@ pub const MAX_FAILURES: u32 = 3;
 /// Text of the user after a turn that ended too early.
 pub const GO_ON: &str = "Please go on.";
 
-struct Background {
-    done_at: Millis,
-    result: Result<Reply, ModelError>,
-}
+/// Runs the subagents that these calls of a request's reply start, and returns how long the caller
+/// waits, ms.
+pub(super) type RunAgents =
+    Box<dyn Fn(Vec<Arc<str>>, Millis, Option<u64>) -> BoxFuture<Millis> + Send + Sync>;
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pub(super) struct ReplayWorld {
     moves: std::vec::IntoIter<Move>,
@@ -55,7 +57,8 @@ pub(super) struct ReplayWorld {
     counted: HashMap<FaultOn, u64>,
     /// Next recorded reply: a step of the session, or one beyond it.
     asked: Option<AnswerSource>,
-    tasks: HashMap<u64, Background>,
+    /// Background requests: when each is done, and its result.
+    tasks: Vec<(Millis, Result<Reply, ModelError>)>,
     /// Results of the calls in flight.
     results: Vec<Incoming>,
     tools_ms: Millis,
@@ -64,8 +67,7 @@ pub(super) struct ReplayWorld {
     /// Messages of recorded replies.
     replies: HashMap<Arc<str>, MessageId>,
     newest_reply: Arc<str>,
-    /// Subagents that calls may start.
-    subagents: Option<Arc<Subagents>>,
+    subagents: Option<RunAgents>,
     /// Id of the session.
     id: String,
 }
@@ -78,7 +80,7 @@ impl ReplayWorld {
         path: Path,
         door: Box<dyn Door>,
         observer: Observer,
-        subagents: Option<Arc<Subagents>>,
+        subagents: Option<RunAgents>,
         now: Millis,
     ) -> Self {
         let faults = scene.agent.is_none().then(|| scene.scenario.faults.clone());
@@ -96,7 +98,7 @@ impl ReplayWorld {
             desk: scene.desk.clone(),
             counted: HashMap::new(),
             asked: None,
-            tasks: HashMap::new(),
+            tasks: Vec::new(),
             results: Vec::new(),
             tools_ms: 0,
             interventions: 0,
@@ -286,12 +288,7 @@ impl Host for ReplayWorld {
         }
         if self.observer.livelocked() {
             self.over = true;
-            return Err(ModelError {
-                kind: ErrorKind::SessionEnd,
-                status: 0,
-                code: None,
-                message: "no progress".into(),
-            });
+            return Err(ModelError { message: "no progress".into(), ..ModelError::ended() });
         }
         let (plan, asked) = match request.purpose {
             Purpose::Sample => self.plan(request),
@@ -327,8 +324,8 @@ impl Host for ReplayWorld {
         let results = std::mem::take(&mut self.results);
         let waited = match &self.subagents {
             Some(subagents) => {
-                let calls: Vec<Arc<str>> = results.iter().map(|r| r.key.clone()).collect();
-                subagents.called(&calls, self.now, self.observer.newest_sample()).await
+                let calls = results.iter().map(|r| r.key.clone()).collect();
+                subagents(calls, self.now, self.observer.newest_sample()).await
             }
             None => 0,
         };
@@ -384,13 +381,13 @@ impl Host for ReplayWorld {
         let took = result.as_ref().map_or(late_ms, |r| r.latency_ms);
         let done_at = self.now.saturating_add(took);
         self.observer.request(request, &result, &asked, (self.now, took), false);
-        let id = self.tasks.len() as u64;
-        self.tasks.insert(id, Background { done_at, result });
-        Task(id)
+        self.tasks.push((done_at, result));
+        Task(self.tasks.len() as u64 - 1)
     }
 
     async fn collect(&mut self, task: Task, wait: bool) -> Option<Result<Reply, ModelError>> {
-        let done_at = self.tasks.get(&task.0)?.done_at;
+        let (done_at, result) = self.tasks.get_mut(task.0 as usize)?;
+        let done_at = *done_at;
         if done_at > self.now {
             if !wait {
                 return None;
@@ -399,9 +396,7 @@ impl Host for ReplayWorld {
             self.now = done_at;
             self.observer.waited(waited);
         }
-        // Keep the slot so that numbers stay unique.
-        let slot = self.tasks.get_mut(&task.0)?;
-        Some(std::mem::replace(&mut slot.result, Err(ModelError::ended())))
+        Some(std::mem::replace(result, Err(ModelError::ended())))
     }
 
     fn on_event(&mut self, event: &Arc<TimedEvent>) {

@@ -57,7 +57,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
         let mut out = Vec::new();
         read(source, |one| {
             out.push(one.map_err(Into::into).map(|one| {
-                let v = compare(&one.calls, &one.name, options);
+                let v = compare(&one, options);
                 v.warnings.iter().for_each(|w| report!("note: {w}"));
                 v
             }));

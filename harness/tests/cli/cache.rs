@@ -1,11 +1,11 @@
 //! The row cache: shards, concurrent runs, damaged files. All ways to compute results give the same
 //! bytes as a single run without a cache.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::common::CommandFolder;
+use crate::determinism::assert_same;
 
 /// Copies recordings of three programs and returns the command that runs them with built-in sessions.
 fn sessions(here: &CommandFolder) -> String {
@@ -21,22 +21,6 @@ fn sessions(here: &CommandFolder) -> String {
 }
 
 const FOUR: &str = "--strategy reference --strategy codex --strategy opencode --strategy none";
-
-/// Returns the files of a results folder without rows and times.
-fn results(here: &CommandFolder, out: &str) -> BTreeMap<String, Vec<u8>> {
-    let mut files = here.files(out);
-    files.retain(|name, _| !name.starts_with(".rows/") && name != "timings.json");
-    files
-}
-
-#[track_caller]
-fn assert_same(here: &CommandFolder, a: &str, b: &str) {
-    let (a_files, b_files) = (results(here, a), results(here, b));
-    assert_eq!(a_files.keys().collect::<Vec<_>>(), b_files.keys().collect::<Vec<_>>());
-    for (name, bytes) in &a_files {
-        assert!(*bytes == b_files[name], "{name} differs in {a} and {b}");
-    }
-}
 
 /// Returns the files of rows in a folder.
 fn rows(dir: &Path) -> Vec<PathBuf> {

@@ -21,22 +21,13 @@ pub use request::{
     SegmentFiles,
 };
 
-use crate::check::prepare;
-
 /// Error that prevents a case from running.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseError {
-    /// The file is not JSON.
-    #[error("{path}: {source}")]
-    Json {
-        path: String,
-        /// Parse error with line and column.
-        source: serde_json::Error,
-    },
-    /// A member of a case is unknown, missing or mistyped.
+    /// The file is not JSON, or a member of a case is unknown, missing or mistyped.
     #[error("{at}: {source}")]
     Shape {
-        /// Path of the object.
+        /// Path of the file or object.
         at: String,
         source: serde_json::Error,
     },
@@ -251,20 +242,6 @@ pub struct FixedTools {
 }
 
 impl Case {
-    /// Parses a case. `name` appears in errors.
-    pub fn parse(text: &str, name: &str) -> Result<Case, CaseError> {
-        let mut case: Value = serde_json::from_str(text)
-            .map_err(|source| CaseError::Json { path: name.to_string(), source })?;
-        prepare(&mut case)?;
-        read::<Option<Constants>>("constants", case["constants"].clone())?;
-        read::<Option<Outcome>>("outcome", case["outcome"].clone())?;
-        read_list::<FixedPiece>(&case, "fixed")?;
-        read_list::<CaseEvent>(&case, "events")?;
-        read_list::<CaseItem>(&case, "items")?;
-        read_list::<CaseRequest>(&case, "requests")?;
-        read("case", case)
-    }
-
     /// Returns the settings as the product reads them.
     pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, CaseError> {
         read("settings", Value::Object(self.settings.clone()))
@@ -294,14 +271,6 @@ impl Case {
 }
 
 /// Parses a value. `at` appears in errors.
-fn read<T: DeserializeOwned>(at: &str, v: Value) -> Result<T, CaseError> {
+pub(crate) fn read<T: DeserializeOwned>(at: &str, v: Value) -> Result<T, CaseError> {
     serde_json::from_value(v).map_err(|source| CaseError::Shape { at: at.to_string(), source })
-}
-
-/// Parses the elements of a list one by one, so that an error names the element.
-fn read_list<T: DeserializeOwned>(case: &Value, name: &str) -> Result<(), CaseError> {
-    for (i, one) in case[name].as_array().into_iter().flatten().enumerate() {
-        read::<T>(&format!("{name}[{i}]"), one.clone())?;
-    }
-    Ok(())
 }

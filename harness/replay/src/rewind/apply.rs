@@ -5,8 +5,6 @@ use std::path::Path;
 use ctxbench_core::compaction::tools::{folded, is_edit};
 use serde_json::{Map, Value};
 
-use super::patch::{self, FileChange};
-
 /// Argument names of edit tools in the products and in our scenarios.
 const PATH: &[&str] = &["file_path", "path", "filePath"];
 const OLD: &[&str] = &["old_string", "old_str", "oldString", "oldText", "old"];
@@ -44,7 +42,7 @@ pub(super) fn edits(name: &str, arguments: &str) -> Result<Vec<FileEdit>, String
         .unwrap_or_else(|_| Value::String(arguments.to_string()));
     if folded(name) == "applypatch" {
         let text = args.as_str().or_else(|| text(args.as_object()?, PATCH)).ok_or_else(unknown)?;
-        return Ok(patch::parse(text).ok_or_else(unknown)?.into_iter().map(from_patch).collect());
+        return patch(text).ok_or_else(unknown);
     }
     let args = args.as_object().ok_or_else(unknown)?;
     let path = text(args, PATH).ok_or_else(unknown)?.to_string();
@@ -61,15 +59,57 @@ pub(super) fn edits(name: &str, arguments: &str) -> Result<Vec<FileEdit>, String
     Ok(vec![FileEdit { path, operation }])
 }
 
-fn from_patch((path, change): (String, FileChange)) -> FileEdit {
-    let operation = match change {
-        FileChange::Add(content) => Operation::Write(content),
-        FileChange::Delete => Operation::Delete,
-        FileChange::Update(runs) => {
-            Operation::Replace(runs.into_iter().map(|(old, new)| (old, new, false)).collect())
-        }
+/// Parses a patch of `apply_patch`: added, deleted and updated files between `*** Begin Patch` and `***
+/// End Patch`. Returns `None` if it is malformed or renames a file.
+fn patch(text: &str) -> Option<Vec<FileEdit>> {
+    let mut out: Vec<FileEdit> = Vec::new();
+    let add = |out: &mut Vec<FileEdit>, path: &str, operation| {
+        out.push(FileEdit { path: path.to_string(), operation });
     };
-    FileEdit { path, operation }
+    let mut lines = text.trim().lines();
+    if lines.next()?.trim() != "*** Begin Patch" {
+        return None;
+    }
+    for line in lines {
+        if line.trim() == "*** End Patch" {
+            return Some(out);
+        }
+        if let Some(path) = line.strip_prefix("*** Add File: ") {
+            add(&mut out, path, Operation::Write(String::new()));
+        } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
+            add(&mut out, path, Operation::Delete);
+        } else if let Some(path) = line.strip_prefix("*** Update File: ") {
+            add(&mut out, path, Operation::Replace(vec![]));
+        } else if line.starts_with("*** Move to: ") {
+            return None;
+        } else {
+            match &mut out.last_mut()?.operation {
+                Operation::Write(content) => {
+                    content.push_str(line.strip_prefix('+')?);
+                    content.push('\n');
+                }
+                Operation::Delete => return None,
+                Operation::Replace(runs) => {
+                    if runs.is_empty() || line.starts_with("@@") {
+                        runs.push(Default::default());
+                    }
+                    if line.starts_with("@@") {
+                        continue;
+                    }
+                    let (old, new, _) = runs.last_mut()?;
+                    let (sign, rest) =
+                        (line.chars().next().unwrap_or(' '), line.get(1..).unwrap_or_default());
+                    for (side, has) in [(old, matches!(sign, ' ' | '-')), (new, sign != '-')] {
+                        if has {
+                            side.push_str(rest);
+                            side.push('\n');
+                        }
+                    }
+                }
+            }
+        }
+    }
+    None
 }
 
 fn text<'a>(args: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
@@ -178,5 +218,22 @@ mod tests {
                 .unwrap_err()
                 .contains("disk_file")
         );
+    }
+
+    #[test]
+    fn a_patch_reads_added_deleted_and_updated_files() {
+        let text = "*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Delete File: b\n*** Update File: \
+            c\n@@ fn f()\n one\n-two\n+2\n*** End Patch\n";
+        let update = Operation::Replace(vec![("one\ntwo\n".into(), "one\n2\n".into(), false)]);
+        let want =
+            [("a", Operation::Write("x\ny\n".into())), ("b", Operation::Delete), ("c", update)];
+        let want = want.map(|(path, operation)| FileEdit { path: path.into(), operation }).to_vec();
+        assert_eq!(patch(text), Some(want));
+        assert_eq!(
+            patch("*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch"),
+            None
+        );
+        assert_eq!(patch("*** Begin Patch\n*** Add File: a\n+x"), None, "truncated");
+        assert_eq!(patch("diff --git a b"), None);
     }
 }

@@ -93,10 +93,10 @@ fn replay<S: Snapshots>(
         TempFolder::new().map_err(|e| format!("could not create a temporary folder ({e})"))?;
     let root = temp.path().join("files");
     std::fs::create_dir(&root).map_err(|e| format!("could not create a temporary folder ({e})"))?;
-    let disk = Disk { root: Root::open(&root).map_err(|e| e.to_string())? };
+    let disk = Root::open(&root).map_err(|e| e.to_string())?;
     for e in &session.entries {
         if let Entry::DiskFile { path, text, .. } = e {
-            disk.set(path, Some(text))?;
+            set(&disk, path, Some(text))?;
         }
     }
     let snapshots = open(&root, &temp.path().join("store")).map_err(|e| e.to_string())?;
@@ -142,30 +142,21 @@ fn replay<S: Snapshots>(
     Ok(out)
 }
 
-struct Disk {
-    root: Root,
-}
-
-impl Disk {
-    fn set(&self, path: &str, text: Option<&str>) -> Result<(), String> {
-        let result = match text {
-            // Fixed permissions, so that figures do not depend on the umask.
-            Some(t) => {
-                let mode = self.root.read(path).ok().flatten().map_or(0o644, |c| c.mode);
-                self.root.write(path, &FileContent { bytes: t.as_bytes().to_vec(), mode })
-            }
-            None => self.root.remove(path),
-        };
-        result.map_err(|e| e.to_string())
-    }
-
-    fn text(&self, path: &str) -> Option<String> {
-        self.root.read(path).ok().flatten().and_then(|c| String::from_utf8(c.bytes).ok())
-    }
+/// Writes or removes a file. New ones have fixed permissions, so that figures do not depend on the
+/// umask.
+fn set(root: &Root, path: &str, text: Option<&str>) -> Result<(), String> {
+    let result = match text {
+        Some(t) => {
+            let mode = root.read(path).ok().flatten().map_or(0o644, |c| c.mode);
+            root.write(path, &FileContent { bytes: t.as_bytes().to_vec(), mode })
+        }
+        None => root.remove(path),
+    };
+    result.map_err(|e| e.to_string())
 }
 
 struct FileReplay<S> {
-    disk: Disk,
+    disk: Root,
     snapshots: S,
     /// Index of each prompt in the session, its checkpoint and its tree.
     prompts: Vec<(usize, u64, Tree)>,
@@ -177,7 +168,7 @@ struct FileReplay<S> {
 
 impl<S: Snapshots> FileReplay<S> {
     fn tree(&self) -> Result<Tree, String> {
-        Tree::read(self.disk.root.dir()).map_err(|e| e.to_string())
+        Tree::read(self.disk.dir()).map_err(|e| e.to_string())
     }
 
     fn end_step(&mut self) -> Result<(), String> {
@@ -214,7 +205,7 @@ impl<S: Snapshots> FileReplay<S> {
             self.edit(&call)?;
         }
         for e in &t.effects {
-            self.disk.set(&e.path, e.text.as_deref())?;
+            set(&self.disk, &e.path, e.text.as_deref())?;
         }
         Ok(())
     }
@@ -226,14 +217,16 @@ impl<S: Snapshots> FileReplay<S> {
             let Some(path) = edit.inside().and_then(Path::to_str).map(str::to_string) else {
                 continue;
             };
-            let after = match edit.apply(self.disk.text(&path).as_deref()) {
+            let now = self.disk.read(&path).ok().flatten();
+            let now = now.and_then(|c| String::from_utf8(c.bytes).ok());
+            let after = match edit.apply(now.as_deref()) {
                 Ok(after) => after,
                 // After an incomplete restore, later edits of the recording may not apply.
                 Err(_) if self.rewound => continue,
                 Err(reason) => return Err(with_call(reason)),
             };
             self.snapshots.before_edit(&path).map_err(|e| e.to_string())?;
-            self.disk.set(&path, after.as_deref())?;
+            set(&self.disk, &path, after.as_deref())?;
         }
         Ok(())
     }

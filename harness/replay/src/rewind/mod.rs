@@ -5,9 +5,6 @@
 
 mod apply;
 mod files;
-mod patch;
-
-use std::collections::BTreeSet;
 
 use ctxbench_core::block::total_tokens;
 use ctxbench_core::host::{Event, RewindMode, RewindStatus, TimedEvent};
@@ -22,16 +19,11 @@ use crate::rewinds::Compared;
 pub use files::{FileRewinds, RestoreMeasurement};
 
 /// Returns the target and mode of each rewind in a session.
-pub(crate) fn rewinds(session: &Session) -> impl Iterator<Item = (&str, RewindMode)> {
+fn rewinds(session: &Session) -> impl Iterator<Item = (&str, RewindMode)> {
     session.entries.iter().filter_map(|e| match e {
         Entry::Rewind { to, mode, .. } => Some((to.as_str(), *mode)),
         _ => None,
     })
-}
-
-/// Returns the messages that are targets of rewinds.
-pub(crate) fn targets(session: &Session) -> BTreeSet<String> {
-    rewinds(session).map(|(to, _)| to.to_string()).collect()
 }
 
 /// Returns the record of each rewind that the replay reached, in order: the session's request, the

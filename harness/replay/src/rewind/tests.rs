@@ -71,26 +71,17 @@ fn session() -> Session {
 }
 
 #[test]
-fn edit_checkpoints_miss_shell_changes() {
+fn edit_checkpoints_miss_shell_changes_and_shadow_git_restores_them() {
     let files = FileRewinds::replay(&session());
-    let first = files.restored(SnapshotKind::EditTools, 0).unwrap();
-    assert_eq!((first.tracked, first.refused), (2, 0));
+    let of = |way, at| files.restored(way, at);
+    let first = of(SnapshotKind::EditTools, 0).unwrap();
+    assert_eq!((first.tracked, first.refused, first.success.pct()), (2, 0, Some(50.0)));
     assert_eq!(first.success.changed, ["edited", "gone", "made", "sed"]);
     assert_eq!(first.success.missed, ["gone", "sed"]);
-    assert_eq!(first.success.pct(), Some(50.0));
-    assert_eq!(
-        files.restored(SnapshotKind::EditTools, 1),
-        None,
-        "this rewind affects only the conversation"
-    );
+    assert_eq!(of(SnapshotKind::EditTools, 1), None, "it affects only the conversation");
     // The second restore misses the same files.
-    assert_eq!(files.restored(SnapshotKind::EditTools, 2).unwrap().success.missed, ["gone", "sed"]);
-}
-
-#[test]
-fn shadow_git_restores_shell_changes() {
-    let files = FileRewinds::replay(&session());
-    let first = files.restored(SnapshotKind::ShadowGit, 0).unwrap();
+    assert_eq!(of(SnapshotKind::EditTools, 2).unwrap().success.missed, ["gone", "sed"]);
+    let first = of(SnapshotKind::ShadowGit, 0).unwrap();
     assert_eq!((first.tracked, first.success.pct()), (4, Some(100.0)));
     assert_eq!(files, FileRewinds::replay(&session()), "figures are deterministic");
 }

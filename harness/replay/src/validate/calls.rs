@@ -90,6 +90,8 @@ pub struct ModelCall {
 /// All calls of a recording.
 #[derive(Clone, Debug)]
 pub struct Calls {
+    /// The file, and the session if the file has several.
+    pub name: String,
     /// Name of the format.
     pub format: &'static str,
     /// Calls in file order.
@@ -114,6 +116,7 @@ impl Calls {
             let expected = "one JSON object per line, as the program wrote it";
             return Err(wrong(file, line, what, expected));
         }
+        let id = recording.id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
         let mut b = CallBuilder::default();
         for step in recording.steps.iter().filter(|s| s.view != View::Session) {
             b.step(step)
@@ -125,6 +128,7 @@ impl Calls {
             return Err(wrong(file, line, what, "at least one reply with usage"));
         }
         Ok(Calls {
+            name: format!("{file}{id}"),
             format,
             calls: b.calls,
             boundaries: b.boundaries,
@@ -166,29 +170,6 @@ struct OpenCall {
     last_stamp: Option<i64>,
 }
 
-/// Position of a line: its name, the name of the previous line in the conversation, and its time.
-#[derive(Clone, Debug, Default)]
-struct LinePosition {
-    line: usize,
-    id: Option<String>,
-    parent: Option<String>,
-    stamp: Option<i64>,
-}
-
-/// Part of a reply, with the counters of the whole reply.
-struct ReplyPart {
-    at: LinePosition,
-    conversation: String,
-    /// Identifier that all parts of one reply share.
-    response: String,
-    model: String,
-    counters: Counters,
-    sent_ms: Option<i64>,
-    blocks: usize,
-    thoughts: usize,
-    counted: ContentCount,
-}
-
 /// Collects steps into calls.
 #[derive(Default)]
 struct CallBuilder {
@@ -203,167 +184,144 @@ struct CallBuilder {
 impl CallBuilder {
     /// Adds a step. An error names an invalid counter.
     fn step(&mut self, step: &RecordingStep) -> Result<(), String> {
-        let at = LinePosition {
-            line: step.line,
-            id: step.name.clone(),
-            parent: step.parent.clone(),
-            stamp: step.stamp.as_deref().and_then(millis),
-        };
+        let stamp = step.stamp.as_deref().and_then(millis);
         let conversation = step.agent.as_deref().unwrap_or(MAIN);
+        let mut stands = NodeKind::Other;
         match &step.what {
-            StepKind::Link | StepKind::System(_) | StepKind::Tools(_) | StepKind::Unknown(_) => {
-                self.node(&at, NodeKind::Other)
-            }
+            StepKind::Link | StepKind::System(_) | StepKind::Tools(_) | StepKind::Unknown(_) => {}
             StepKind::Input(Input { pieces, .. }) | StepKind::Summary(pieces) => {
-                self.input(&at, conversation, pieces)
+                let p = self.pending.entry(conversation.to_string()).or_default();
+                p.blocks += pieces.len();
+                let result = |piece: &MessagePart| matches!(piece, MessagePart::Result { .. });
+                p.said |= pieces.iter().any(|piece| !result(piece));
+                p.results |= pieces.iter().any(result);
+                p.counted.add(count(pieces));
+                p.last_stamp = stamp.or(p.last_stamp);
             }
-            StepKind::Note { kind, text } => self.note(&at, conversation, *kind, text),
+            StepKind::Note { kind, text } => self.note(step, conversation, *kind, text),
             StepKind::Cleared => {
-                self.note(&at, conversation, NoteKind::Edit, "the conversation was cleared");
+                self.note(step, conversation, NoteKind::Edit, "the conversation was cleared");
             }
-            StepKind::Compaction(_) => self.boundary(&at, conversation),
-            StepKind::Reply(reply) => return self.part(at, conversation, reply),
+            StepKind::Compaction(_) => {
+                let p = self.pending.entry(conversation.to_string()).or_default();
+                let asked_ms = p.last_stamp.or(stamp);
+                // Content before the compaction is in the summary, and not in the next prompt.
+                *p = OpenCall { last_stamp: stamp, ..OpenCall::default() };
+                self.boundaries.push(Boundary { line: step.line, asked_ms });
+                stands = NodeKind::Boundary(self.boundaries.len() - 1);
+            }
+            StepKind::Reply(reply) => {
+                let stamp = reply.sent_ms.or(stamp);
+                return self.reply(step, stamp, conversation, reply);
+            }
         }
+        self.node(step, stamp, stands);
         Ok(())
     }
 
-    fn part(
-        &mut self,
-        at: LinePosition,
-        conversation: &str,
-        reply: &RecordingReply,
-    ) -> Result<(), String> {
-        let counted = count(&reply.pieces);
-        let thinking = |p: &&MessagePart| matches!(p, MessagePart::Said(Part::Reasoning { .. }));
-        let thoughts = reply.pieces.iter().filter(thinking).count();
-        let Some(response) = &reply.response else { return Ok(()) };
-        match &reply.counters {
-            Err(why) => self.note(&at, conversation, NoteKind::Uncounted, why),
-            // Only its cost is known.
-            Ok(counters)
-                if counters.prompt().max(counters.output) == 0 && counters.wrong.is_empty() => {}
-            Ok(counters) => self.reply(ReplyPart {
-                at: LinePosition { stamp: reply.sent_ms.or(at.stamp), ..at },
-                conversation: conversation.to_string(),
-                response: response.clone(),
-                model: reply.model.clone().unwrap_or_default(),
-                counters: checked(counters)?,
-                sent_ms: reply.sent_ms,
-                blocks: reply.pieces.len(),
-                thoughts,
-                counted,
-            }),
+    fn node(&mut self, step: &RecordingStep, stamp: Option<i64>, stands: NodeKind) {
+        if let Some(id) = &step.name {
+            self.nodes.insert(id.clone(), Node { parent: step.parent.clone(), stands, stamp });
         }
-        Ok(())
-    }
-
-    fn node(&mut self, at: &LinePosition, stands: NodeKind) {
-        if let Some(id) = &at.id {
-            self.nodes
-                .insert(id.clone(), Node { parent: at.parent.clone(), stands, stamp: at.stamp });
-        }
-    }
-
-    fn input(&mut self, at: &LinePosition, conversation: &str, pieces: &[MessagePart]) {
-        self.node(at, NodeKind::Other);
-        let p = self.pending.entry(conversation.to_string()).or_default();
-        p.blocks += pieces.len();
-        let result = |piece: &MessagePart| matches!(piece, MessagePart::Result { .. });
-        p.said |= pieces.iter().any(|piece| !result(piece));
-        p.results |= pieces.iter().any(result);
-        p.counted.add(count(pieces));
-        p.last_stamp = at.stamp.or(p.last_stamp);
     }
 
     /// Adds a note for the next call of a conversation.
-    fn note(&mut self, at: &LinePosition, conversation: &str, kind: NoteKind, text: &str) {
-        self.node(at, NodeKind::Other);
-        let note = Note { kind, line: at.line, text: text.to_string() };
+    fn note(&mut self, step: &RecordingStep, conversation: &str, kind: NoteKind, text: &str) {
+        let note = Note { kind, line: step.line, text: text.to_string() };
         self.pending.entry(conversation.to_string()).or_default().notes.push(note);
     }
 
-    /// Adds a compaction.
-    fn boundary(&mut self, at: &LinePosition, conversation: &str) {
-        let p = self.pending.entry(conversation.to_string()).or_default();
-        let asked_ms = p.last_stamp.or(at.stamp);
-        // Content before the compaction is in the summary, and not in the next prompt.
-        *p = OpenCall { last_stamp: at.stamp, ..OpenCall::default() };
-        self.boundaries.push(Boundary { line: at.line, asked_ms });
-        self.node(at, NodeKind::Boundary(self.boundaries.len() - 1));
-    }
-
     /// Adds a part of a reply. Parts of one response form one call, which is counted once.
-    fn reply(&mut self, line: ReplyPart) {
-        if let Some(&i) = self.responses.get(&line.response) {
-            let call = &mut self.calls[i];
-            call.reply_blocks += line.blocks;
-            call.thoughts += line.thoughts;
-            call.reply.add(line.counted);
-            call.counters = line.counters;
-            self.node(&line.at, NodeKind::Call(i));
-            return;
-        }
-        let i = self.calls.len();
-        let (before, boundary, adopted, parent_stamp) = self.ancestor(&line);
-        let p = self.pending.remove(&line.conversation).unwrap_or_default();
-        let began_ms = line.at.stamp;
-        let sent_ms = line.sent_ms.or_else(|| {
-            [parent_stamp, p.last_stamp]
-                .into_iter()
-                .flatten()
-                .filter(|s| began_ms.is_none_or(|b| *s <= b))
-                .max()
-        });
-        let end = line.at.parent.clone().unwrap_or_else(|| format!("call {i}"));
-        self.calls.push(ModelCall {
-            line: line.at.line,
-            conversation: line.conversation.clone(),
-            model: line.model,
-            sent_ms: sent_ms.or(began_ms),
-            began_ms,
-            counters: line.counters,
-            before,
-            boundary,
-            adopted,
-            key: content_hash(end.as_bytes()),
-            reply_blocks: line.blocks,
-            thoughts: line.thoughts,
-            begins_turn: p.said && !p.results,
-            input_blocks: p.blocks,
-            reply: line.counted,
-            inputs: p.counted,
-            notes: p.notes,
-        });
-        self.node(&line.at, NodeKind::Call(i));
-        self.responses.insert(line.response, i);
-        self.latest.insert(line.conversation, i);
+    fn reply(
+        &mut self,
+        step: &RecordingStep,
+        began_ms: Option<i64>,
+        conversation: &str,
+        reply: &RecordingReply,
+    ) -> Result<(), String> {
+        let Some(response) = &reply.response else { return Ok(()) };
+        let counters = match &reply.counters {
+            Err(why) => {
+                self.note(step, conversation, NoteKind::Uncounted, why);
+                self.node(step, step.stamp.as_deref().and_then(millis), NodeKind::Other);
+                return Ok(());
+            }
+            Ok(counters) => match counters.wrong.first() {
+                Some(wrong) => return Err(wrong.told.clone()),
+                // Only its cost is known.
+                None if counters.prompt().max(counters.output) == 0 => return Ok(()),
+                None => counters.clone(),
+            },
+        };
+        let (counted, blocks) = (count(&reply.pieces), reply.pieces.len());
+        let thinking = |p: &&MessagePart| matches!(p, MessagePart::Said(Part::Reasoning { .. }));
+        let thoughts = reply.pieces.iter().filter(thinking).count();
+        let i = match self.responses.get(response) {
+            Some(&i) => {
+                let call = &mut self.calls[i];
+                call.reply_blocks += blocks;
+                call.thoughts += thoughts;
+                call.reply.add(counted);
+                call.counters = counters;
+                i
+            }
+            None => {
+                let i = self.calls.len();
+                let (before, boundary, adopted, parent_stamp) = self.ancestor(step, conversation);
+                let p = self.pending.remove(conversation).unwrap_or_default();
+                let earlier = [parent_stamp, p.last_stamp].into_iter().flatten();
+                let newest = earlier.filter(|s| began_ms.is_none_or(|b| *s <= b)).max();
+                let end = step.parent.clone().unwrap_or_else(|| format!("call {i}"));
+                self.calls.push(ModelCall {
+                    line: step.line,
+                    conversation: conversation.to_string(),
+                    model: reply.model.clone().unwrap_or_default(),
+                    sent_ms: reply.sent_ms.or(newest).or(began_ms),
+                    began_ms,
+                    counters,
+                    before,
+                    boundary,
+                    adopted,
+                    key: content_hash(end.as_bytes()),
+                    reply_blocks: blocks,
+                    thoughts,
+                    begins_turn: p.said && !p.results,
+                    input_blocks: p.blocks,
+                    reply: counted,
+                    inputs: p.counted,
+                    notes: p.notes,
+                });
+                self.responses.insert(response.clone(), i);
+                self.latest.insert(conversation.to_string(), i);
+                i
+            }
+        };
+        self.node(step, began_ms, NodeKind::Call(i));
+        Ok(())
     }
 
     /// Returns the call or compaction that the prompt of a reply continues, the nearest one up the
     /// chain of parents. If the chain leaves the file, this is the last call of the conversation,
     /// because programs that resume a session do not always name the parent.
-    fn ancestor(&self, line: &ReplyPart) -> (Option<usize>, Option<usize>, bool, Option<i64>) {
-        let mut next = line.at.parent.as_ref();
+    fn ancestor(
+        &self,
+        reply: &RecordingStep,
+        conversation: &str,
+    ) -> (Option<usize>, Option<usize>, bool, Option<i64>) {
+        let mut next = reply.parent.as_ref();
         let stamp = next.and_then(|p| self.nodes.get(p)).and_then(|n| n.stamp);
         for _ in 0..=self.nodes.len() {
             let Some(node) = next.and_then(|p| self.nodes.get(p)) else { break };
             match node.stands {
-                NodeKind::Call(i) if self.calls[i].conversation == line.conversation => {
+                NodeKind::Call(i) if self.calls[i].conversation == conversation => {
                     return (Some(i), None, false, stamp);
                 }
                 NodeKind::Boundary(b) => return (None, Some(b), false, stamp),
                 _ => next = node.parent.as_ref(),
             }
         }
-        let last = self.latest.get(&line.conversation).copied();
+        let last = self.latest.get(conversation).copied();
         (last, None, last.is_some(), stamp)
-    }
-}
-
-fn checked(counters: &Counters) -> Result<Counters, String> {
-    match counters.wrong.first() {
-        Some(wrong) => Err(wrong.told.clone()),
-        None => Ok(counters.clone()),
     }
 }
 

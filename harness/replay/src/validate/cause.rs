@@ -88,160 +88,18 @@ pub struct Miss {
 /// Number of positions that a read looks back on Anthropic's side.
 const LOOKBACK: usize = 20;
 
-/// Returns the miss of call `i` after call `p`, if any.
-pub(super) fn miss(
-    r: &Calls,
-    i: usize,
-    p: usize,
-    predicted: Predicted,
-    exact: bool,
+/// A recording with an index of its counters, for finding those of an unexplained call.
+pub(super) struct Evidence<'a> {
+    r: &'a Calls,
     options: PredictOptions,
-    index: &Index,
-) -> Option<Miss> {
-    let (call, before) = (&r.calls[i], &r.calls[p]);
-    let (rule, _) = rule_of(&call.model)?;
-    let left = cached_part(before, &rule);
-    let left = left - left % rule.step;
-    let read = call.counters.read;
-    if exact && read >= left {
-        return None;
-    }
-    let gap_ms = call.sent_ms.zip(before.began_ms).map(|(a, b)| a - b);
-    let (cause, evidence) = cause(r, call, before, p, gap_ms, left, predicted, options, index);
-    Some(Miss {
-        line: call.line,
-        after_line: before.line,
-        conversation: call.conversation.clone(),
-        model: call.model.clone(),
-        gap_s: gap_ms.map(|ms| ms as f64 / 1_000.0),
-        left,
-        read,
-        predicted_read: predicted.read,
-        predicted: exact,
-        cause,
-        evidence,
-    })
-}
-
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one place that weighs everything that is known of a call"
-)]
-fn cause(
-    r: &Calls,
-    call: &ModelCall,
-    before: &ModelCall,
-    p: usize,
-    gap_ms: Option<i64>,
-    left: u64,
-    predicted: Predicted,
-    options: PredictOptions,
-    index: &Index,
-) -> (Cause, String) {
-    let read = call.counters.read;
-    let note = |kind: NoteKind| {
-        call.notes
-            .iter()
-            .rfind(|n: &&Note| n.kind == kind)
-            .map(|n| format!("line {}: {}", n.line, n.text))
-    };
-    if call.model != before.model {
-        return (Cause::Model, format!("{} after {}", call.model, before.model));
-    }
-    if let Some(b) = call.boundary {
-        let known = if predicted.size_unknown {
-            "; the size of the system part shows here for the first time"
-        } else {
-            ""
-        };
-        return (
-            Cause::Compaction,
-            format!("line {}: compaction boundary{known}", r.boundaries[b].line),
-        );
-    }
-    if call.before != Some(p) {
-        let to = call
-            .before
-            .map_or("the beginning".into(), |b| format!("the reply of line {}", r.calls[b].line));
-        return (Cause::Edit, format!("the chain of parents returns to {to}"));
-    }
-    if let Some(text) = note(NoteKind::Edit) {
-        return (Cause::Edit, text);
-    }
-    let rule = rule_of(&call.model).map(|(r, _)| r);
-    let ttl = call
-        .counters
-        .is_long()
-        .or(before.counters.is_long())
-        .map_or(options.ttl, |l| if l { Ttl::OneHour } else { Ttl::FiveMinutes });
-    let life = rule.map(|r| r.lifetime(ttl)).and_then(|ms| i64::try_from(ms).ok());
-    if let (Some(gap), Some(life)) = (gap_ms, life)
-        && gap >= life
-    {
-        let idle =
-            format!("idle for {:.0} s, entries live {} s", gap as f64 / 1_000.0, life / 1_000);
-        return if read >= left {
-            (Cause::Outlived, format!("{idle}; something else used it, or it lives longer"))
-        } else {
-            (Cause::Lifetime, idle)
-        };
-    }
-    if let Some(text) = note(NoteKind::Settings) {
-        return (Cause::Settings, text);
-    }
-    if let Some(text) = note(NoteKind::Uncounted) {
-        return (Cause::Uncounted, text);
-    }
-    if read < left
-        && let Some(first) = dropped_thinking(r, call)
-        && rule.is_some_and(|rule| cached_part(first, &rule) == read)
-    {
-        let text = format!("the text before the reply of line {}, which has thinking", first.line);
-        return (Cause::Thinking, text);
-    }
-    let grown = before.reply_blocks + call.input_blocks;
-    if rule.is_some_and(|r| r.lookback.is_some()) && read < left && grown >= LOOKBACK {
-        return (
-            Cause::Lookback,
-            format!(
-                "{grown} content blocks since the last write, {LOOKBACK} positions are checked"
-            ),
-        );
-    }
-    if gap_ms.is_some_and(|g| g < 0) {
-        return (Cause::Concurrent, "sent before the reply before had begun".into());
-    }
-    if matches!(r.route, ProviderRoute::Gateway(_)) {
-        // Evidence of the route itself comes first.
-        return (Cause::Gateway, index.hint(call, left));
-    }
-    (Cause::Unexplained, index.hint(call, left))
-}
-
-/// Returns the first call with thinking of the previous turn, if a new turn drops thinking.
-fn dropped_thinking<'a>(r: &'a Calls, call: &ModelCall) -> Option<&'a ModelCall> {
-    if !call.begins_turn || model::keeps_thinking(&call.model) {
-        return None;
-    }
-    let (mut at, mut first) = (call.before, None);
-    while let Some(c) = at {
-        let own = &r.calls[c];
-        first = Some(own).filter(|c| c.thoughts > 0).or(first);
-        at = own.before.filter(|before| *before < c && !own.begins_turn);
-    }
-    first
-}
-
-/// Index of the counters in a recording, for finding those of an unexplained call.
-pub(super) struct Index {
     /// Lines of calls by the number of tokens that they left in the cache, in file order.
     left: HashMap<u64, Vec<usize>>,
     /// First line of a call after a compaction, by the number of tokens that it read.
     compacted: HashMap<u64, usize>,
 }
 
-impl Index {
-    pub(super) fn new(r: &Calls) -> Index {
+impl<'a> Evidence<'a> {
+    pub(super) fn new(r: &'a Calls, options: PredictOptions) -> Evidence<'a> {
         let (mut left, mut compacted) = (HashMap::<u64, Vec<usize>>::new(), HashMap::new());
         for call in &r.calls {
             let c = &call.counters;
@@ -250,7 +108,130 @@ impl Index {
                 compacted.entry(c.read).or_insert(call.line);
             }
         }
-        Index { left, compacted }
+        Evidence { r, options, left, compacted }
+    }
+
+    /// Returns the miss of call `i` after call `p`, if any.
+    pub(super) fn miss(
+        &self,
+        i: usize,
+        p: usize,
+        predicted: Predicted,
+        exact: bool,
+    ) -> Option<Miss> {
+        let (call, before) = (&self.r.calls[i], &self.r.calls[p]);
+        let (rule, _) = rule_of(&call.model)?;
+        let left = cached_part(before, &rule);
+        let left = left - left % rule.step;
+        let read = call.counters.read;
+        if exact && read >= left {
+            return None;
+        }
+        let gap_ms = call.sent_ms.zip(before.began_ms).map(|(a, b)| a - b);
+        let (cause, evidence) = self.cause(i, p, gap_ms, left, predicted);
+        Some(Miss {
+            line: call.line,
+            after_line: before.line,
+            conversation: call.conversation.clone(),
+            model: call.model.clone(),
+            gap_s: gap_ms.map(|ms| ms as f64 / 1_000.0),
+            left,
+            read,
+            predicted_read: predicted.read,
+            predicted: exact,
+            cause,
+            evidence,
+        })
+    }
+
+    fn cause(
+        &self,
+        i: usize,
+        p: usize,
+        gap_ms: Option<i64>,
+        left: u64,
+        predicted: Predicted,
+    ) -> (Cause, String) {
+        let (call, before) = (&self.r.calls[i], &self.r.calls[p]);
+        let read = call.counters.read;
+        let note = |kind: NoteKind| {
+            call.notes
+                .iter()
+                .rfind(|n: &&Note| n.kind == kind)
+                .map(|n| format!("line {}: {}", n.line, n.text))
+        };
+        if call.model != before.model {
+            return (Cause::Model, format!("{} after {}", call.model, before.model));
+        }
+        if let Some(b) = call.boundary {
+            let known = if predicted.size_unknown {
+                "; the size of the system part shows here for the first time"
+            } else {
+                ""
+            };
+            return (
+                Cause::Compaction,
+                format!("line {}: compaction boundary{known}", self.r.boundaries[b].line),
+            );
+        }
+        if call.before != Some(p) {
+            let to = call.before.map_or("the beginning".into(), |b| {
+                format!("the reply of line {}", self.r.calls[b].line)
+            });
+            return (Cause::Edit, format!("the chain of parents returns to {to}"));
+        }
+        if let Some(text) = note(NoteKind::Edit) {
+            return (Cause::Edit, text);
+        }
+        let rule = rule_of(&call.model).map(|(r, _)| r);
+        let ttl = call
+            .counters
+            .is_long()
+            .or(before.counters.is_long())
+            .map_or(self.options.ttl, |l| if l { Ttl::OneHour } else { Ttl::FiveMinutes });
+        let life = rule.map(|r| r.lifetime(ttl)).and_then(|ms| i64::try_from(ms).ok());
+        if let (Some(gap), Some(life)) = (gap_ms, life)
+            && gap >= life
+        {
+            let idle =
+                format!("idle for {:.0} s, entries live {} s", gap as f64 / 1_000.0, life / 1_000);
+            return if read >= left {
+                (Cause::Outlived, format!("{idle}; something else used it, or it lives longer"))
+            } else {
+                (Cause::Lifetime, idle)
+            };
+        }
+        if let Some(text) = note(NoteKind::Settings) {
+            return (Cause::Settings, text);
+        }
+        if let Some(text) = note(NoteKind::Uncounted) {
+            return (Cause::Uncounted, text);
+        }
+        if read < left
+            && let Some(first) = dropped_thinking(self.r, call)
+            && rule.is_some_and(|rule| cached_part(first, &rule) == read)
+        {
+            let text =
+                format!("the text before the reply of line {}, which has thinking", first.line);
+            return (Cause::Thinking, text);
+        }
+        let grown = before.reply_blocks + call.input_blocks;
+        if rule.is_some_and(|r| r.lookback.is_some()) && read < left && grown >= LOOKBACK {
+            return (
+                Cause::Lookback,
+                format!(
+                    "{grown} content blocks since the last write, {LOOKBACK} positions are checked"
+                ),
+            );
+        }
+        if gap_ms.is_some_and(|g| g < 0) {
+            return (Cause::Concurrent, "sent before the reply before had begun".into());
+        }
+        if matches!(self.r.route, ProviderRoute::Gateway(_)) {
+            // Evidence of the route itself comes first.
+            return (Cause::Gateway, self.hint(call, left));
+        }
+        (Cause::Unexplained, self.hint(call, left))
     }
 
     /// Describes the counters of an unexplained call. This is a hint, not evidence.
@@ -282,4 +263,18 @@ impl Index {
             None => format!("{} tokens fewer than the call before had left", left - read),
         }
     }
+}
+
+/// Returns the first call with thinking of the previous turn, if a new turn drops thinking.
+fn dropped_thinking<'a>(r: &'a Calls, call: &ModelCall) -> Option<&'a ModelCall> {
+    if !call.begins_turn || model::keeps_thinking(&call.model) {
+        return None;
+    }
+    let (mut at, mut first) = (call.before, None);
+    while let Some(c) = at {
+        let own = &r.calls[c];
+        first = Some(own).filter(|c| c.thoughts > 0).or(first);
+        at = own.before.filter(|before| *before < c && !own.begins_turn);
+    }
+    first
 }

@@ -1,6 +1,6 @@
 //! Compares our cache model and token counts with the provider's counters in a recording: the calls
 //! (`calls.rs`), the predicted cache reads (`predict.rs`), causes of unserved prefixes
-//! (`cause.rs`), our counts (`bias.rs`), and compactions by our Claude Code (`compaction.rs`).
+//! (`cause.rs`), and our counts (`bias.rs`).
 
 mod bias;
 mod calls;
@@ -110,15 +110,8 @@ pub struct Validated {
     pub warnings: Vec<String>,
 }
 
-/// Calls of a session.
-pub struct Read {
-    pub calls: Calls,
-    /// The file, and the session if the file has several.
-    pub name: String,
-}
-
 /// Reads the calls of a recording of any known format, session by session.
-pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Read, InputError>)) {
+pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Calls, InputError>)) {
     let file = source.name();
     let head = match source.head() {
         Ok(head) => head,
@@ -134,17 +127,14 @@ pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Read, InputError>))
         return sink(Err(calls::wrong(file, 1, what.into(), expected)));
     };
     format.recordings(source, &mut |recording| {
-        sink(recording.and_then(|recording| {
-            let calls = Calls::from_recording(format.name, &recording, file)?;
-            let id = recording.id.map(|id| format!(" ({id})")).unwrap_or_default();
-            Ok(Read { calls, name: format!("{file}{id}") })
-        }));
+        sink(recording.and_then(|recording| Calls::from_recording(format.name, &recording, file)));
         ControlFlow::Continue(())
     });
 }
 
 /// Compares predictions with counters.
-pub fn validate(r: &Calls, file: &str, options: PredictOptions) -> Validated {
+pub fn validate(r: &Calls, options: PredictOptions) -> Validated {
+    let file = &r.name;
     let predicted = predict::predict(r, options, predict::MAX_CALLS);
     let previous = r.previous();
     let (route, route_evidence) = match &r.route {
@@ -153,7 +143,7 @@ pub fn validate(r: &Calls, file: &str, options: PredictOptions) -> Validated {
         ProviderRoute::Unknown(why) => ("unknown", why),
     };
     let mut v = Validated {
-        file: file.into(),
+        file: file.clone(),
         format: r.format.into(),
         route: route.into(),
         route_evidence: route_evidence.clone(),
@@ -171,7 +161,7 @@ pub fn validate(r: &Calls, file: &str, options: PredictOptions) -> Validated {
     v.warnings.extend(unknown.iter().map(|m| {
         format!("{file}: no cache rule is known for model {m:?}; its calls are not compared")
     }));
-    let index = cause::Index::new(r);
+    let evidence = cause::Evidence::new(r, options);
     let mut guessed = BTreeSet::new();
     let deep = predict::depths(r).into_iter().filter(|d| *d > predict::MAX_CALLS).count();
     if deep > 0 {
@@ -227,7 +217,7 @@ pub fn validate(r: &Calls, file: &str, options: PredictOptions) -> Validated {
                         *v.write_actual.get_or_insert(0) += c.write;
                     }
                 }
-                if let Some(m) = cause::miss(r, i, q, p, line.exact, options, &index) {
+                if let Some(m) = evidence.miss(i, q, p, line.exact) {
                     *v.causes.entry(m.cause).or_default() += 1;
                     v.misses.push(m);
                 }

@@ -280,7 +280,7 @@ mod tests {
         }
         let mut found = None;
         let source = Source::of_bytes(text.as_bytes(), "s.jsonl");
-        super::super::read(&source, |read| found = Some(read.unwrap().calls));
+        super::super::read(&source, |read| found = Some(read.unwrap()));
         found.unwrap()
     }
 
@@ -308,7 +308,7 @@ mod tests {
             calls.calls.push(next);
         }
         let options = PredictOptions { lifetimes: false, ttl: Ttl::FiveMinutes };
-        let v = super::super::validate(&calls, "s.jsonl", options);
+        let v = super::super::validate(&calls, options);
         let told = "s.jsonl: 2 calls continue more than 5000 calls without a compaction, which no \
                     context window holds; they are not compared";
         assert!(v.warnings.iter().any(|w| w == told), "{:?}", v.warnings);

@@ -24,7 +24,7 @@ pub struct Watch {
 }
 
 /// Result of monitoring a run.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Observations {
     /// Status line per reply as JSON, if enabled.
     pub status: Vec<String>,
@@ -32,15 +32,6 @@ pub struct Observations {
     pub meter: Option<SessionMeter>,
     /// Reason why a spend limit ended the run.
     pub refused: Option<String>,
-}
-
-impl std::fmt::Debug for Observations {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observations")
-            .field("status", &self.status.len())
-            .field("refused", &self.refused)
-            .finish_non_exhaustive()
-    }
 }
 
 struct WatchState {
@@ -88,51 +79,38 @@ struct WatchedDoor {
     agent: Option<String>,
 }
 
-impl Watcher {
-    /// Checks a request. After one refusal, all requests are refused.
-    fn admit(&self, agent: Option<&str>, request: &Request, now: Millis) -> Result<(), ModelError> {
-        let Ok(mut s) = self.state.lock() else { return Ok(()) };
-        if s.observations.refused.is_none() {
-            s.observations.refused = s.guard.check(agent, request, now).err();
-        }
-        match &s.observations.refused {
-            None => Ok(()),
-            Some(reason) => Err(ModelError { message: reason.clone(), ..ModelError::ended() }),
-        }
-    }
-
-    fn record(
-        &self,
-        agent: Option<&str>,
-        request: &Request,
-        result: &Result<Reply, ModelError>,
-        now: Millis,
-    ) {
-        let Ok(mut state) = self.state.lock() else { return };
-        let WatchState { observations, guard } = &mut *state;
-        let took = result.as_ref().map_or(0, |r| r.latency_ms);
-        if let Ok(reply) = result {
-            guard.record(agent, request, reply, now);
-        }
-        let Some(meter) = &mut observations.meter else { return };
-        meter.observe(agent, request, result, now, took);
-        if self.status && result.is_ok() && agent.is_none() && request.purpose == Purpose::Sample {
-            observations.status.push(status_line(&self.session, &self.model, meter).to_string());
-        }
-    }
-}
-
 #[async_trait]
 impl Door for WatchedDoor {
+    /// Sends a request unless a limit refuses it. After one refusal, all requests are refused.
     async fn send(
         &mut self,
         request: &Request,
         plan: PlannedReply,
         now: Millis,
     ) -> Result<Reply, ModelError> {
-        self.watcher.admit(self.agent.as_deref(), request, now)?;
+        let Watcher { status, session, model, state } = &self.watcher;
+        let agent = self.agent.as_deref();
+        if let Ok(mut s) = state.lock() {
+            if s.observations.refused.is_none() {
+                s.observations.refused = s.guard.check(agent, request, now).err();
+            }
+            if let Some(reason) = &s.observations.refused {
+                return Err(ModelError { message: reason.clone(), ..ModelError::ended() });
+            }
+        }
         let result = self.inner.send(request, plan, now).await;
-        self.watcher.record(self.agent.as_deref(), request, &result, now);
+        let Ok(mut state) = state.lock() else { return result };
+        let WatchState { observations, guard } = &mut *state;
+        if let Ok(reply) = &result {
+            guard.record(agent, request, reply, now);
+        }
+        if let Some(meter) = &mut observations.meter {
+            let took = result.as_ref().map_or(0, |r| r.latency_ms);
+            meter.observe(agent, request, &result, now, took);
+            if *status && result.is_ok() && agent.is_none() && request.purpose == Purpose::Sample {
+                observations.status.push(status_line(session, model, meter).to_string());
+            }
+        }
         result
     }
 

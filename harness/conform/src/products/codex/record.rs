@@ -1,6 +1,5 @@
 //! Classification of the requests of a driven Codex CLI.
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use ctxbench_core::block::BlockKind;
@@ -10,28 +9,20 @@ use super::RecordedSettings;
 
 use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
-    SessionReading, jsonl_in,
+    SessionReading, logged,
 };
 
 pub(super) const RECORDING: CaseRecording =
     CaseRecording { notes, read, texts_apart: false, limits_replies: false, context_chars: false };
 
-/// Maximum length of the first line of a session file that is read, in bytes.
-const MAX_META: u64 = 4 << 20;
-
 /// Reads the size of the base instructions from the session file (docs/sources/codex.md §3).
 fn notes(scratch: &Path) -> ProgramNotes {
-    let logs = jsonl_in(&scratch.join("codex/sessions"));
-    ProgramNotes { base_bytes: logs.iter().find_map(|l| base_bytes(l)), ..Default::default() }
-}
-
-fn base_bytes(log: &Path) -> Option<u64> {
-    let file = std::fs::File::open(log).ok()?;
-    let mut line = String::new();
-    BufReader::new(file.take(MAX_META)).read_line(&mut line).ok()?;
-    let first: Value = serde_json::from_str(&line).ok()?;
-    let base = first.get("payload")?.get("base_instructions")?;
-    Some(base.get("text").unwrap_or(base).as_str()?.len() as u64)
+    let base_bytes = |entry: Value| {
+        let base = entry.get("payload")?.get("base_instructions")?;
+        Some(base.get("text").unwrap_or(base).as_str()?.len() as u64)
+    };
+    let base_bytes = logged(&scratch.join("codex/sessions")).find_map(base_bytes);
+    ProgramNotes { base_bytes, ..Default::default() }
 }
 
 fn read(heard: &RecordedSession<'_>) -> SessionReading {

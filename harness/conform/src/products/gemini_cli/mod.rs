@@ -10,7 +10,7 @@ use serde_json::json;
 use super::build;
 use crate::case::{Case, CaseError, CaseModel, CaseWire, Cut};
 use crate::text::filler;
-use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
+use crate::{Replay, RequestView, SetUp, prompt};
 use ctxbench_strategies::evidence::{CutSizes, gemini_cli_phase};
 
 pub(super) const REPLAY: Replay = Replay {
@@ -58,10 +58,7 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
         "masked_note": filler("masked", 40),
     });
     let settings = json!({"threshold": given.compression_threshold});
-    let form = |variant, words: String| PromptForm {
-        variant: Some(variant),
-        pieces: vec![PromptPiece::Constant(words)],
-    };
+    let form = |variant, words: &str| prompt::form(Some(variant), &[words]);
     Ok(SetUp {
         strategy: build("gemini-cli", &case.version, &settings, &texts)?,
         model: given.model.over(model, Provider::Gemini),
@@ -69,7 +66,7 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
             numbered: Some("gemini"),
             // Cases count messages from 0, and the instructions do not count as a message.
             unnumbered: 1,
-            prompts: vec![form("new", new), form("anchored", anchored), form("verify", verify)],
+            prompts: vec![form("new", &new), form("anchored", &anchored), form("verify", &verify)],
             phase: Some(gemini_cli_phase),
             cut: Some(cut_of),
             ..RequestView::default()

@@ -8,8 +8,9 @@ use serde_json::json;
 
 use super::build;
 use crate::case::{Case, CaseError, CaseModel, CaseWire, Constant};
+use crate::prompt::{PRIOR, TRANSCRIPT, form};
 use crate::text::filler;
-use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
+use crate::{Replay, RequestView, SetUp};
 
 pub(super) const REPLAY: Replay = Replay {
     constants: &[
@@ -63,6 +64,9 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
         let given = case.constants.get(name).and_then(Constant::placeholder);
         given.map_or_else(|| filler(name, case.constant(name)), str::to_string)
     };
+    let with_prior = [&intro, TRANSCRIPT, &prior_open, PRIOR, &prior_close, &template];
+    let prompts =
+        vec![form(None, &[&intro, TRANSCRIPT, &first, &template]), form(None, &with_prior)];
     let texts = json!({
         "intro": intro,
         "first": first,
@@ -97,19 +101,8 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
             numbered: Some(if anthropic { "anthropic-messages" } else { "openai-chat" }),
             // On this wire the system prompt is a message too.
             unnumbered: usize::from(!anthropic),
-            prompts: prompts([intro, first, prior_open, prior_close, template]),
+            prompts,
             ..RequestView::default()
         },
     })
-}
-
-/// Builds the prompts without and with a previous summary.
-fn prompts([intro, first, prior_open, prior_close, template]: [String; 5]) -> Vec<PromptForm> {
-    use PromptPiece::{Constant, Prior, Transcript};
-    let form = |pieces| PromptForm { variant: None, pieces };
-    let (intro, template) = (Constant(intro), Constant(template));
-    vec![
-        form(vec![intro.clone(), Transcript, Constant(first), template.clone()]),
-        form(vec![intro, Transcript, Constant(prior_open), Prior, Constant(prior_close), template]),
-    ]
 }

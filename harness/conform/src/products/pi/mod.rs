@@ -12,8 +12,9 @@ use serde_json::json;
 
 use super::build;
 use crate::case::{Case, CaseError, CaseModel, CaseWire};
+use crate::prompt::{PRIOR, TRANSCRIPT, form};
 use crate::text::filler;
-use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp, SummaryForm};
+use crate::{Replay, RequestView, SetUp, SummaryForm};
 use ctxbench_strategies::evidence::FileLists;
 
 pub(super) const REPLAY: Replay = Replay {
@@ -92,20 +93,30 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
 }
 
 fn view(texts: &BTreeMap<&str, String>) -> RequestView {
-    use PromptPiece::{Constant, Prior, Transcript};
-    let constant = |name: &str| Constant(texts[name].clone());
-    let history = [constant("open"), Transcript, constant("close")];
-    let update = [constant("prior_open"), Prior, constant("prior_close"), constant("update")];
-    let turn = [constant("prefix_open"), Transcript, constant("prefix_close")];
-    let form = |variant, pieces: Vec<PromptPiece>| PromptForm { variant: Some(variant), pieces };
+    let of = |name: &str| texts[name].as_str();
+    let [open, close] = ["open", "close"].map(of);
     RequestView {
         numbered: Some("openai-chat"),
         // On this wire the system prompt is a message too.
         unnumbered: 1,
         prompts: vec![
-            form("initial", [&history[..], &[constant("initial")]].concat()),
-            form("update", [&history[..], &update].concat()),
-            form("turn_prefix", [&turn[..], &[constant("prefix")]].concat()),
+            form(Some("initial"), &[open, TRANSCRIPT, close, of("initial")]),
+            form(
+                Some("update"),
+                &[
+                    open,
+                    TRANSCRIPT,
+                    close,
+                    of("prior_open"),
+                    PRIOR,
+                    of("prior_close"),
+                    of("update"),
+                ],
+            ),
+            form(
+                Some("turn_prefix"),
+                &[of("prefix_open"), TRANSCRIPT, of("prefix_close"), of("prefix")],
+            ),
         ],
         summary: SummaryForm {
             constants: vec![

@@ -1,6 +1,5 @@
 //! Interpretation of the requests of a recorded pi session.
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use ctxbench_core::block::BlockKind;
@@ -11,16 +10,11 @@ use super::RecordedSettings;
 use crate::case::{CaseCompaction, CaseModel, CaseWire, Outcome, Segment};
 use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
-    SessionReading, jsonl_in,
+    SessionReading, logged,
 };
 
 pub(super) const RECORDING: CaseRecording =
     CaseRecording { notes, read, texts_apart: false, limits_replies: true, context_chars: false };
-
-/// Folder of the session files within the scratch folder.
-const SESSIONS: &str = "sessions";
-/// Number of bytes at the start of a session file that are read for the system message.
-const MAX_HEAD: u64 = 4 << 20;
 
 /// Text around the conversation in a summary prompt (docs/sources/pi.md §3).
 const CONVERSATION: [&str; 2] = ["<conversation>\n", "\n</conversation>\n\n"];
@@ -38,21 +32,19 @@ const BEGINNING: [&str; 2] = ["# Conversation\n", "\n\n# Instructions\n"];
 /// Reads the sizes of system prompt and tools from the first system message of the session file
 /// (docs/sources/pi.md §1).
 fn notes(scratch: &Path) -> ProgramNotes {
-    jsonl_in(&scratch.join(SESSIONS)).iter().find_map(|log| beginning(log)).unwrap_or_default()
+    let entries = logged(&scratch.join("sessions"));
+    let mut messages = entries.filter_map(|mut entry| entry.get_mut("message").map(Value::take));
+    let system = messages.find(|m| m["role"] == "system");
+    system.map(|system| sizes(&system)).unwrap_or_default()
 }
 
-fn beginning(log: &Path) -> Option<ProgramNotes> {
-    let file = std::fs::File::open(log).ok()?;
-    let lines = BufReader::new(file.take(MAX_HEAD)).lines().map_while(Result::ok);
-    let entries = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
-    let mut messages = entries.filter_map(|mut entry| entry.get_mut("message").map(Value::take));
-    let system = messages.find(|m| m["role"] == "system")?;
+fn sizes(system: &Value) -> ProgramNotes {
     let sections = system["sections"].as_object().into_iter().flat_map(Map::values);
     let texts = sections.chain([&system["content"]]).filter_map(Value::as_str);
     let tools = system.get("toolsAdded").map_or(0, |t| utf16_len(&t.to_string()));
     let estimate = (texts.map(utf16_len).sum::<u64>() + tools).div_ceil(4);
     let (base_tokens, tools_utf16) = (Some(estimate), Some(tools as usize));
-    Some(ProgramNotes { base_bytes: None, base_tokens, tools_utf16 })
+    ProgramNotes { base_bytes: None, base_tokens, tools_utf16 }
 }
 
 /// Lists the compactions that the program reported (docs/sources/pi.md §6): the completed ones, and

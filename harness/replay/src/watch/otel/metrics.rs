@@ -1,29 +1,21 @@
 //! Exported metrics: those of Claude Code that depend on the strategy, and those of the GenAI
-//! conventions (docs/sources/opentelemetry.md §5).
+//! conventions (docs/sources/opentelemetry.md §5), in OTLP's JSON. 64-bit integers are strings, as in
+//! protobuf's JSON mapping.
 
 use std::collections::BTreeMap;
 
 use ctxbench_core::model::{self, Provider};
 use ctxbench_kit::monitor::SessionMeter;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-/// Type of a metric.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum InstrumentKind {
-    /// A monotonic sum.
-    Counter,
-    /// A histogram with these upper bounds.
-    Histogram(&'static [f64]),
-}
-
-/// A metric.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Instrument {
-    pub name: &'static str,
+/// A metric: a monotonic sum, or a histogram with upper bounds.
+struct Instrument {
+    name: &'static str,
     /// Unit in the notation of the conventions.
-    pub unit: &'static str,
-    /// Description.
-    pub help: &'static str,
-    pub kind: InstrumentKind,
+    unit: &'static str,
+    help: &'static str,
+    bounds: Option<[f64; 14]>,
 }
 
 /// Bucket bounds of token counts: powers of 4 up to 67,108,864 (docs/sources/opentelemetry.md §5).
@@ -43,119 +35,139 @@ const fn bounds(first: f64, factor: f64) -> [f64; 14] {
     all
 }
 
-const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> Instrument {
-    Instrument { name, unit, help, kind: InstrumentKind::Counter }
+const fn instrument(
+    name: &'static str,
+    unit: &'static str,
+    help: &'static str,
+    bounds: Option<[f64; 14]>,
+) -> Instrument {
+    Instrument { name, unit, help, bounds }
 }
 
-/// All exported metrics.
-pub(super) const INSTRUMENTS: [Instrument; 6] = [
-    counter("claude_code.session.count", "count", "Sessions"),
-    counter("claude_code.cost.usage", "USD", "Cost of requests"),
-    counter("claude_code.token.usage", "tokens", "Tokens of requests"),
-    counter("claude_code.active_time.total", "s", "Working time of the agent"),
-    Instrument {
-        name: "gen_ai.client.token.usage",
-        unit: "{token}",
-        help: "Tokens per request",
-        kind: InstrumentKind::Histogram(&TOKENS),
-    },
-    Instrument {
-        name: "gen_ai.client.operation.duration",
-        unit: "s",
-        help: "Duration per request",
-        kind: InstrumentKind::Histogram(&SECONDS),
-    },
+const INSTRUMENTS: [Instrument; 6] = [
+    instrument("claude_code.session.count", "count", "Sessions", None),
+    instrument("claude_code.cost.usage", "USD", "Cost of requests", None),
+    instrument("claude_code.token.usage", "tokens", "Tokens of requests", None),
+    instrument("claude_code.active_time.total", "s", "Working time of the agent", None),
+    instrument("gen_ai.client.token.usage", "{token}", "Tokens per request", Some(TOKENS)),
+    instrument("gen_ai.client.operation.duration", "s", "Duration per request", Some(SECONDS)),
 ];
 
 /// Attributes of a series, sorted by name.
-pub(super) type Attributes = Vec<(&'static str, String)>;
+type Attributes = BTreeMap<&'static str, String>;
 
-/// A series of a histogram.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct HistogramSeries {
-    pub(super) count: u64,
-    pub(super) sum: f64,
+/// Values of one metric with the same attributes.
+#[derive(Clone, Debug, Default)]
+struct Series {
+    count: u64,
+    sum: f64,
     /// Number of values per bucket; the last bucket is above all bounds.
-    pub(super) buckets: Vec<u64>,
+    buckets: [u64; 15],
 }
 
 /// Values since the start by metric and attributes.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    pub(super) sums: BTreeMap<(&'static str, Attributes), f64>,
-    pub(super) histograms: BTreeMap<(&'static str, Attributes), HistogramSeries>,
-}
+pub struct Metrics(BTreeMap<(&'static str, Attributes), Series>);
 
 impl Metrics {
     /// Adds a finished session.
     pub fn add_session(&mut self, session: &str, meter: &SessionMeter) {
-        let id = [("session.id", session)];
-        let attributes = |more: &[(&'static str, &str)]| sorted(more.iter().chain(&id));
-        self.add("claude_code.session.count", attributes(&[("start_type", "fresh")]), 1.0);
+        let own =
+            |more: &[(&'static str, &str)]| named(&[&[("session.id", session)], more].concat());
+        self.add("claude_code.session.count", own(&[("start_type", "fresh")]), 1.0);
         // A session does not record when the user typed, so the series of type `user` is omitted.
-        self.add(
-            "claude_code.active_time.total",
-            attributes(&[("type", "cli")]),
-            meter.active_ms as f64 / 1_000.0,
-        );
+        let active_s = meter.active_ms as f64 / 1_000.0;
+        self.add("claude_code.active_time.total", own(&[("type", "cli")]), active_s);
         for c in &meter.calls {
             let call = [("model", &*c.model), ("query_source", c.source.name())];
-            self.add("claude_code.cost.usage", attributes(&call), c.cost_usd);
+            self.add("claude_code.cost.usage", own(&call), c.cost_usd);
             let u = &c.usage;
-            let kinds = [
+            for (kind, n) in [
                 ("input", u.input),
                 ("output", u.output),
                 ("cacheRead", u.cache_read),
                 ("cacheCreation", u.cache_write + u.cache_write_1h),
-            ];
-            for (kind, n) in kinds {
-                self.add(
-                    "claude_code.token.usage",
-                    attributes(&[call[0], call[1], ("type", kind)]),
-                    n as f64,
-                );
+            ] {
+                let series = own(&[call[0], call[1], ("type", kind)]);
+                self.add("claude_code.token.usage", series, n as f64);
             }
-            let gen_ai: Vec<(&'static str, &str)> =
-                [("gen_ai.operation.name", "chat"), ("gen_ai.request.model", &*c.model)]
-                    .into_iter()
-                    .chain(provider_name(&c.model).map(|p| ("gen_ai.provider.name", p)))
-                    .collect();
-            let plain = |more: &[(&'static str, &str)]| sorted(gen_ai.iter().chain(more));
-            self.record(
-                "gen_ai.client.operation.duration",
-                plain(&[]),
-                c.took_ms as f64 / 1_000.0,
-                &SECONDS,
-            );
+            let mut gen_ai =
+                vec![("gen_ai.operation.name", "chat"), ("gen_ai.request.model", &*c.model)];
+            gen_ai.extend(provider_name(&c.model).map(|p| ("gen_ai.provider.name", p)));
+            let took_s = c.took_ms as f64 / 1_000.0;
+            self.add("gen_ai.client.operation.duration", named(&gen_ai), took_s);
             for (kind, n) in [("input", u.prompt()), ("output", u.output)] {
-                self.record(
-                    "gen_ai.client.token.usage",
-                    plain(&[("gen_ai.token.type", kind)]),
-                    n as f64,
-                    &TOKENS,
-                );
+                let series = named(&[&gen_ai[..], &[("gen_ai.token.type", kind)]].concat());
+                self.add("gen_ai.client.token.usage", series, n as f64);
             }
         }
     }
 
     fn add(&mut self, name: &'static str, attributes: Attributes, value: f64) {
-        *self.sums.entry((name, attributes)).or_default() += value;
+        let series = self.0.entry((name, attributes)).or_default();
+        series.count += 1;
+        series.sum += value;
+        let bounds = INSTRUMENTS.iter().find(|i| i.name == name).and_then(|i| i.bounds);
+        // A bucket includes its upper bound and excludes its lower one.
+        let bucket = bounds.map_or(0, |all| all.iter().take_while(|b| value > **b).count());
+        series.buckets[bucket] += 1;
     }
 
-    fn record(&mut self, name: &'static str, attributes: Attributes, value: f64, bounds: &[f64]) {
-        let d = self.histograms.entry((name, attributes)).or_default();
-        d.buckets.resize(bounds.len() + 1, 0);
-        // A bucket includes its upper bound and excludes its lower one.
-        d.buckets[bounds.iter().take_while(|b| value > **b).count()] += 1;
-        d.count += 1;
-        d.sum += value;
+    /// Returns the body of an `ExportMetricsServiceRequest` for metrics between two Unix times in ms.
+    /// Leaves out metrics without data.
+    pub(super) fn body(
+        &self,
+        resource: &BTreeMap<String, String>,
+        start_ms: u64,
+        now_ms: u64,
+    ) -> String {
+        let time = |ms: u64| format!("{ms}000000");
+        let metric = |i: &Instrument| {
+            let own = self.0.iter().filter(|((name, _), _)| *name == i.name);
+            let points = own.map(|((_, attributes), s)| {
+                let mut point = json!({
+                    "attributes": pairs(attributes),
+                    "startTimeUnixNano": time(start_ms),
+                    "timeUnixNano": time(now_ms),
+                });
+                match i.bounds {
+                    None => point["asDouble"] = s.sum.into(),
+                    Some(bounds) => {
+                        point["count"] = s.count.to_string().into();
+                        point["sum"] = s.sum.into();
+                        point["bucketCounts"] = s.buckets.iter().map(u64::to_string).collect();
+                        point["explicitBounds"] = bounds.as_slice().into();
+                    }
+                }
+                point
+            });
+            let points: Vec<Value> = points.collect();
+            let is_empty = points.is_empty();
+            // `AGGREGATION_TEMPORALITY_CUMULATIVE`: values since the start.
+            let mut data = json!({"dataPoints": points, "aggregationTemporality": 2});
+            if i.bounds.is_none() {
+                data["isMonotonic"] = true.into();
+            }
+            let kind = if i.bounds.is_none() { "sum" } else { "histogram" };
+            (!is_empty)
+                .then(|| json!({"name": i.name, "unit": i.unit, "description": i.help, kind: data}))
+        };
+        let all: Vec<Value> = INSTRUMENTS.iter().filter_map(metric).collect();
+        let scope = json!({"name": "ctxbench", "version": env!("CARGO_PKG_VERSION")});
+        json!({"resourceMetrics": [{
+            "resource": {"attributes": pairs(resource)},
+            "scopeMetrics": [{"scope": scope, "metrics": all}],
+        }]})
+        .to_string()
     }
 }
 
-fn sorted<'a>(pairs: impl Iterator<Item = &'a (&'static str, &'a str)>) -> Attributes {
-    let mut all: Attributes = pairs.map(|(k, v)| (*k, v.to_string())).collect();
-    all.sort();
-    all
+fn named(pairs: &[(&'static str, &str)]) -> Attributes {
+    pairs.iter().map(|(k, v)| (*k, v.to_string())).collect()
+}
+
+fn pairs<K: Serialize>(all: &BTreeMap<K, String>) -> Value {
+    all.iter().map(|(k, v)| json!({"key": k, "value": {"stringValue": v}})).collect()
 }
 
 /// Returns the `gen_ai.provider.name` of a model, or `None` if it is not in the catalogue.

@@ -1,6 +1,5 @@
 //! Export of metrics to an OpenTelemetry collector: one OTLP POST over HTTP with a JSON body.
 
-mod json;
 mod metrics;
 #[cfg(test)]
 mod tests;
@@ -14,7 +13,7 @@ use thiserror::Error;
 
 use ctxbench_os::post::{AnswerLimits, post};
 
-pub use metrics::{Instrument, InstrumentKind, Metrics};
+pub use metrics::Metrics;
 
 /// Limits of the collector's response (OTLP specification: 10 s).
 const LIMITS: AnswerLimits = AnswerLimits { timeout: Duration::from_secs(10), bytes: 64 << 10 };
@@ -67,7 +66,7 @@ impl Collector {
     /// If the collector cannot be reached or rejects data points.
     pub fn export(&self, metrics: &Metrics, start_ms: u64, now_ms: u64) -> Result<(), ExportError> {
         let environment = std::env::var("OTEL_RESOURCE_ATTRIBUTES").ok();
-        let body = json::body(metrics, &resource(environment.as_deref()), start_ms, now_ms);
+        let body = metrics.body(&resource(environment.as_deref()), start_ms, now_ms);
         send(&self.0, body).map_err(|reason| ExportError { url: self.0.clone(), reason })
     }
 }
