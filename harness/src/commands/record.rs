@@ -72,9 +72,10 @@ pub(crate) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     for upstream in upstreams.all().filter(|u| !u.is_private()) {
         report!("note: keys travel to {} over http, where others can read them", upstream.host());
     }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let header = Header {
         version: VERSION,
-        started: calendar::iso(now_ms()),
+        started: calendar::iso(u64::try_from(now.as_millis()).unwrap_or_default()),
         program: args.command.first().map(file_name),
         redacted: args.redact,
     };
@@ -94,16 +95,13 @@ pub(crate) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     // This ends the requests in flight. They are recorded as unfinished.
     drop(runtime);
     if let Err(e) = &outcome {
-        remove_if_empty(&args.out, &witness);
+        if witness.summary().0 == 0 {
+            let _ = std::fs::remove_file(&args.out);
+        }
         return Err(anyhow!("{e:#}"));
     }
     tell_end(args, &witness)?;
     outcome.map(ExitCode::from)
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or_default()
 }
 
 fn file_name(program: &OsString) -> String {
@@ -113,20 +111,12 @@ fn file_name(program: &OsString) -> String {
 
 fn refused(args: &RecordArgs, e: &std::io::Error) -> anyhow::Error {
     let out = args.out.display();
-    match e.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            anyhow!(
-                "--out: {out} is there already, and recordings replace nothing; name another file"
-            )
-        }
-        std::io::ErrorKind::AddrInUse | std::io::ErrorKind::PermissionDenied if args.port != 0 => {
-            anyhow!("cannot listen on 127.0.0.1:{} or write {out}: {e}", args.port)
-        }
-        _ => anyhow!(
-            "--out: {out} cannot be written ({e}); check that its folder exists, may be written to \
-             and has space"
-        ),
+    if e.kind() == std::io::ErrorKind::AlreadyExists {
+        let why = "is there already, and recordings replace nothing; name another file";
+        return anyhow!("--out: {out} {why}");
     }
+    let advice = "check that its folder exists and may be written to, and that --port is free";
+    anyhow!("cannot record into {out}: {e}; {advice}")
 }
 
 /// Returns the program to start, with the proxy's address. `None` if the user starts the programs.
@@ -210,15 +200,12 @@ async fn with_program(
 async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
     let mut signals = Signals::listen();
     super::print(&format!("listening on {}", recorder.url()))?;
-    recorder.run(async move { drop(signals.recv().await) }).await;
+    recorder
+        .run(async move {
+            let _ = signals.recv().await;
+        })
+        .await;
     Ok(0)
-}
-
-/// Removes the recording if it contains no exchange.
-fn remove_if_empty(out: &Path, witness: &RecorderHandle) {
-    if witness.summary().0 == 0 {
-        let _ = std::fs::remove_file(out);
-    }
 }
 
 fn tell_end(args: &RecordArgs, witness: &RecorderHandle) -> anyhow::Result<()> {

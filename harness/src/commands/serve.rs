@@ -85,7 +85,11 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<()> {
         // stop the server at once.
         let mut signals = Signals::listen();
         super::print(&format!("listening on http://{}", server.address()))?;
-        server.run(async move { drop(signals.recv().await) }).await;
+        server
+            .run(async move {
+                let _ = signals.recv().await;
+            })
+            .await;
         Ok(())
     })
 }

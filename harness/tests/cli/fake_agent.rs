@@ -198,7 +198,7 @@ fn drive_failing_agent_is_an_error_with_the_reason() {
     let endless = "it made 400 requests without continuing the session";
     let unasked = "it did not ask for 3 of the session's 3 replies";
     for (how, deliver, options, told) in [
-        ("hangs", "acp", "--timeout 1", ["for 1 s", "larger --timeout"]),
+        ("hangs", "acp", "--timeout 5", ["for 5 s", "larger --timeout"]),
         // Standard error is repeated without its colours.
         ("crashes", "acp", "", ["3", "it broke"]),
         ("crashes", "exec", "", ["3", "it broke"]),

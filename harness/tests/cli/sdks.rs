@@ -51,18 +51,11 @@ pub(crate) fn runs(script: &str, checks: usize, dir: &Path, url: &str) {
     let program = if script.ends_with(".py") { sdk::python(dir) } else { PathBuf::from("node") };
     let mut command = Command::new(&program);
     command.arg(&path).arg(url).arg(dir).env("PYTHONDONTWRITEBYTECODE", "1");
-    // Ignore proxies and keys of the environment.
-    for name in [
-        "http_proxy",
-        "HTTP_PROXY",
-        "all_proxy",
-        "ALL_PROXY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "ANTHROPIC_BASE_URL",
-        "OPENAI_BASE_URL",
-        "GOOGLE_API_KEY",
-        "GOOGLE_GEMINI_BASE_URL",
-    ] {
+    // Proxies and keys of the environment are ignored.
+    let of_provider = |name: &str| {
+        ["_PROXY", "ANTHROPIC_", "OPENAI_", "GOOGLE_"].iter().any(|p| name.contains(p))
+    };
+    for (name, _) in std::env::vars().filter(|(name, _)| of_provider(&name.to_uppercase())) {
         command.env_remove(name);
     }
     let out = command.output().unwrap_or_else(|e| panic!("{}: {e}", program.display()));

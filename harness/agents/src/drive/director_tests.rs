@@ -115,20 +115,6 @@ fn a_fault_is_told_of_the_request_that_it_hit() {
 }
 
 #[test]
-fn what_the_server_refuses_by_itself_without_end_is_not_kept_without_end() {
-    let mut d = director(&["one"], &[]);
-    for id in 0..2 * MAX_IDLE_REQUESTS {
-        let request = request(id, wire(), PATH, &[], None);
-        d.saw(RequestOutcome { request, http: 404, on_purpose: false, outcome: None });
-    }
-    assert_eq!(exchanges_of(&d).len() as u64, MAX_IDLE_REQUESTS);
-    let refused = send(&mut d, 2 * MAX_IDLE_REQUESTS, "a").said.unwrap_err();
-    let why = format!("it made {MAX_IDLE_REQUESTS} requests without continuing the session");
-    assert_eq!(refused.message, format!("ctxbench: {why}"));
-    assert_eq!(d.lock().stuck.as_ref(), Some(&why));
-}
-
-#[test]
 fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
     let mut d = director(&["one"], &[]);
     let side = Side {

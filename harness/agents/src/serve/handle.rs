@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Response, header};
+use axum::http::{HeaderValue, Response, header};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::{ErrorKind, ModelError, Reply};
+use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_provider::wire::{self, Api, Endpoint, ReplyOptions, Wire, detect_api};
 use ctxbench_provider::{Content, Item, Prompt, WireError};
 use ctxbench_util::escapes;
@@ -17,7 +17,6 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 
 use super::desk::ServerState;
-use super::faults::Fault;
 use super::log::{LogLine, LogTexts};
 use super::route::{Route, route};
 use super::speaker::{self, Arrived, RequestOutcome};
@@ -49,18 +48,6 @@ fn json(body: impl Into<Body>) -> Response<Body> {
     response(200, "application/json", body)
 }
 
-/// Refusal with everything it needs in addition to its message.
-pub(super) struct Refused {
-    error: ModelError,
-    retry_after: Option<u64>,
-}
-
-impl From<ModelError> for Refused {
-    fn from(error: ModelError) -> Self {
-        Refused { error, retry_after: None }
-    }
-}
-
 /// Answers a request and notes it.
 pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Response<Body> {
     let begin = (shared.clock)();
@@ -84,7 +71,8 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
     let mut seen = None;
     let mut answer = match answer(&shared, request, &path, speaker, &mut line, &mut seen).await {
         Ok(answer) => answer,
-        Err(Refused { error, retry_after }) => {
+        Err(error) => {
+            let retry_after = line.retry_after;
             line.status = match error.kind {
                 ErrorKind::Overflow => "overflow",
                 ErrorKind::RateLimited => "rate_limited",
@@ -128,9 +116,9 @@ async fn answer(
     api: Api,
     line: &mut LogLine,
     seen: &mut Option<RequestOutcome>,
-) -> Result<Response<Body>, Refused> {
+) -> Result<Response<Body>, ModelError> {
     if let Some(why) = foreign(request.headers()) {
-        return Err(refusal(api, 403, why).into());
+        return Err(refusal(api, 403, why));
     }
     let method = request.method().to_string();
     let (wire, compact) = match route(shared.api, &method, path, api) {
@@ -145,9 +133,14 @@ async fn answer(
         }
         Ok(Route::Of(wire, Endpoint::Count)) => return count(shared, request, wire, line).await,
         Ok(Route::Of(wire, endpoint)) => (wire, endpoint == Endpoint::Compact),
-        Err((status, why)) => return Err(refusal(api, status, why).into()),
+        Err((status, why)) => return Err(refusal(api, status, why)),
     };
-    let fault = asked_fault(shared, request.headers(), line)?;
+    let header = request.headers().get(FAULT_HEADER);
+    let header = header.map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
+    let fault = shared.desk().faults.next(header.as_deref());
+    let fault = fault.map_err(|e| ModelError::invalid(format!("{FAULT_HEADER}: {e}")))?;
+    line.fault = fault.as_ref().map(|f| f.spec.clone());
+    let fault = fault.unwrap_or_default();
     let id = shared.arrived.fetch_add(1, Ordering::Relaxed);
     let (head, body) = request.into_parts();
     let seen = seen.insert(RequestOutcome {
@@ -172,15 +165,15 @@ async fn answer(
     let understood = understood(shared, wire, path, &seen.request.body, line);
     seen.request.prompt = understood.as_ref().ok().map(|(prompt, ..)| prompt.clone());
     if let Some(status) = fault.status {
-        let error = refusal(wire.api, status, "refused on purpose".into());
-        return Err(Refused { error, retry_after: fault.retry_after });
+        line.retry_after = fault.retry_after;
+        return Err(refusal(wire.api, status, "refused on purpose".into()));
     }
     let (mut prompt, asked, model) = understood?;
     check(wire, &prompt, model.max_output)?;
     if fault.overflow {
         let window = model.input_limit.unwrap_or(model.window);
         let tokens = prompt.tokens(&model.counting).max(window.saturating_add(1));
-        return Err((wire.overflow)(tokens, window).into());
+        return Err((wire.overflow)(tokens, window));
     }
     let kept = compact.then(|| prompt.clone());
     if compact {
@@ -207,7 +200,9 @@ async fn answer(
     };
     line.stream = asked.stream && !compact;
     if line.stream {
-        let events = (wire.events)(&whole, asked.usage).map_err(|e| broken(&reply, &e))?;
+        // A reply of ours that cannot be read back is a bug of this program.
+        let events = (wire.events)(&whole, asked.usage)
+            .map_err(|e| refusal(wire.api, 500, format!("the reply cannot be streamed: {e}")))?;
         let pause = Duration::from_millis(fault.pace_ms);
         let body = sse::events(events, pause, fault.cut);
         return Ok(response(200, "text/event-stream; charset=utf-8", body));
@@ -215,39 +210,17 @@ async fn answer(
     Ok(if fault.cut.is_some() { json(sse::half(whole)) } else { json(whole) })
 }
 
-/// Reports a reply of ours that cannot be read back, which is a bug of this program, as a provider
-/// error.
-fn broken(reply: &Reply, e: &serde_json::Error) -> ModelError {
-    let message = format!("a reply of {} parts cannot be streamed: {e}", reply.parts.len());
-    ModelError { kind: ErrorKind::Server, status: 500, ..ModelError::invalid(message) }
-}
-
 async fn count(
     shared: &HandlerState,
     request: Request,
     wire: Wire,
     line: &mut LogLine,
-) -> Result<Response<Body>, Refused> {
+) -> Result<Response<Body>, ModelError> {
     let path = request.uri().path().to_string();
     let body = read(request.into_body(), wire, shared.body_limit).await?;
     let (prompt, ..) = understood(shared, wire, &path, &body, line)?;
     let (tokens, original) = shared.desk().count(wire, &prompt);
     Ok(json(wire.encode_count_reply(tokens, original)))
-}
-
-fn asked_fault(
-    shared: &HandlerState,
-    headers: &HeaderMap,
-    line: &mut LogLine,
-) -> Result<Fault, ModelError> {
-    let header = headers.get(FAULT_HEADER).map(|v| String::from_utf8_lossy(v.as_bytes()));
-    let fault = shared
-        .desk()
-        .faults
-        .next(header.as_deref())
-        .map_err(|e| ModelError::invalid(format!("{FAULT_HEADER}: {e}")))?;
-    line.fault = fault.as_ref().map(|f| f.spec.clone());
-    Ok(fault.unwrap_or_default())
 }
 
 /// Reads a body as the prompt of a model that exists, under the name of the catalogue.

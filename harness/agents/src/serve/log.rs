@@ -53,6 +53,9 @@ pub(super) struct LogLine {
     pub(super) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fault: Option<String>,
+    /// Value of the `retry-after` header, seconds.
+    #[serde(skip)]
+    pub(super) retry_after: Option<u64>,
 }
 
 fn is_zero(n: &u64) -> bool {
