@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use ctxbench_util::files::read_bounded;
 use walkdir::WalkDir;
 
 use super::Note;
@@ -34,11 +33,19 @@ pub(super) fn is_file(path: &Path, notes: &mut Vec<Note>) -> bool {
 /// unreadable files.
 pub fn read(path: &Path, notes: &mut Vec<Note>) -> Option<String> {
     // Check before opening: opening a pipe blocks until another process writes to it.
-    let found = fs::metadata(path).and_then(|m| match m.is_file() {
-        true => read_bounded(fs::File::open(path)?, MAX_FILE_BYTES),
+    let found = fs::metadata(path);
+    if let Some(size) = found.as_ref().ok().filter(|m| m.is_file()).map(|m| m.len())
+        && size > MAX_FILE_BYTES
+    {
+        let limit = format!("more than the limit of {MAX_FILE_BYTES}");
+        Note::add(notes, path, format!("has {size} bytes, {limit}; it is not loaded"));
+        return None;
+    }
+    let bytes = found.and_then(|m| match m.is_file() {
+        true => fs::read(path),
         false => Err(io::Error::other(NOT_A_FILE)),
     });
-    match found {
+    match bytes {
         Ok(bytes) => {
             let text = String::from_utf8(bytes).unwrap_or_else(|e| {
                 Note::add(notes, path, "not UTF-8; invalid bytes are replaced by \u{FFFD}");
