@@ -218,45 +218,63 @@ fn a_summary_beside_the_conversation_is_a_compaction_too() {
 }
 
 #[test]
-fn calls_that_are_gone_are_a_compaction_without_a_summary() {
+fn requests_that_do_not_only_go_on() {
     let long = [user("go"), calls("c1"), result("c1", "one"), calls("c2"), result("c2", "two")];
-    let r = builder()
-        .exchange(&long[..1], &calls("c1"))
-        .exchange(&long[..3], &calls("c2"))
-        .exchange(&long, &calls("c3"))
-        .exchange(
-            &[&long[..1], &long[3..], &[calls("c3"), result("c3", "three")]].concat(),
-            &reply("ok"),
-        );
-    assert_eq!(
-        r.summary()[7..],
-        [
-            "model: read[c3]{\"path\":\"c3\"}",
-            "compaction: Some(505) Some(500) None",
-            "result[c3]: three",
-            "model: ok",
-        ]
-    );
-}
-
-#[test]
-fn altered_results_are_the_same_conversation() {
-    let r = builder()
-        .talk(&[user("go"), calls("c1"), result("c1", "long output"), reply("on")])
-        .exchange(
-            &[user("go"), calls("c1"), result("c1", "[cleared]"), reply("on"), user("more")],
-            &reply("ok"),
-        );
-    assert_eq!(
-        r.summary()[3..],
-        [
-            "model: read[c1]{\"path\":\"c1\"}",
-            "result[c1]: long output",
-            "model: on",
-            "user: more",
-            "model: ok"
-        ]
-    );
+    let gone = [&long[..1], &long[3..], &[calls("c3"), result("c3", "three")]].concat();
+    let talk = [user("go"), calls("c1"), result("c1", "long output"), reply("on")];
+    let altered = |next| {
+        [user("go"), calls("c1"), result("c1", "[cleared]"), reply("on"), user(next)].to_vec()
+    };
+    let said = |question: &str, text: &str| [user(question), reply(text)];
+    let cases: [(&str, RecordingBuilder, usize, &[&str]); 5] = [
+        (
+            "calls that are gone are a compaction without a summary",
+            builder()
+                .exchange(&long[..1], &calls("c1"))
+                .exchange(&long[..3], &calls("c2"))
+                .exchange(&long, &calls("c3"))
+                .exchange(&gone, &reply("ok")),
+            7,
+            &[
+                "model: read[c3]{\"path\":\"c3\"}",
+                "compaction: Some(505) Some(500) None",
+                "result[c3]: three",
+                "model: ok",
+            ],
+        ),
+        (
+            "altered results are the same conversation",
+            builder().talk(&talk).exchange(&altered("more"), &reply("ok")),
+            4,
+            &["result[c1]: long output", "model: on", "user: more", "model: ok"],
+        ),
+        (
+            "the same words again are said again",
+            builder().talk(&talk).exchange(&altered("go"), &reply("ok")),
+            5,
+            &["model: on", "user: go", "model: ok"],
+        ),
+        (
+            "a reply that was not taken is a call",
+            builder()
+                .exchange(&[user("go")], &reply("a first answer"))
+                .exchange(&[user("go")], &reply("another"))
+                .exchange(&[user("go"), reply("another"), user("on")], &reply("ok")),
+            2,
+            &["user: go", "model: another", "user: on", "model: ok", "call: 100"],
+        ),
+        (
+            "what the user took back is not part of the session",
+            builder()
+                .talk(&[said("one", "1"), said("two", "2"), said("three", "3")].concat())
+                .exchange(&[user("one"), reply("1"), user("other")], &reply("4")),
+            2,
+            &["user: one", "model: 1", "user: other", "model: 4", "call: 300", "call: 500"],
+        ),
+    ];
+    for (what, recorded, from, expected) in cases {
+        assert_eq!(recorded.summary()[from..], *expected, "{what}");
+    }
 }
 
 #[test]
@@ -298,18 +316,6 @@ fn subagents_and_side_requests_are_apart() {
 }
 
 #[test]
-fn a_reply_that_was_not_taken_is_a_call() {
-    let r = builder()
-        .exchange(&[user("go")], &reply("a first answer"))
-        .exchange(&[user("go")], &reply("another answer"))
-        .exchange(&[user("go"), reply("another answer"), user("on")], &reply("ok"));
-    assert_eq!(
-        r.summary()[2..],
-        ["user: go", "model: another answer", "user: on", "model: ok", "call: 100"]
-    );
-}
-
-#[test]
 fn failures_and_broken_streams_have_no_reply() {
     let cut = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{}}}\n\nevent: content";
     let r = builder()
@@ -324,18 +330,6 @@ fn failures_and_broken_streams_have_no_reply() {
 }
 
 #[test]
-fn what_the_user_took_back_is_no_part_of_the_session() {
-    let said = |question: &str, text: &str| [user(question), reply(text)];
-    let r = builder()
-        .talk(&[said("one", "1"), said("two", "2"), said("three", "3")].concat())
-        .exchange(&[user("one"), reply("1"), user("other")], &reply("4"));
-    assert_eq!(
-        r.summary()[2..],
-        ["user: one", "model: 1", "user: other", "model: 4", "call: 300", "call: 500"]
-    );
-}
-
-#[test]
 fn conversations_of_a_kind_are_sessions() {
     let r = builder()
         .talk(&[user("the first task"), calls("c1"), result("c1", "x"), reply("done")])
@@ -344,16 +338,6 @@ fn conversations_of_a_kind_are_sessions() {
     let ids: Vec<&str> = all.iter().map(|l| l.session.header.id.as_str()).collect();
     assert_eq!(ids, ["r-1", "r-2"]);
     assert_eq!(describe(&all[1].session)[2..], ["user: another task", "model: done, too"]);
-}
-
-#[test]
-fn the_same_words_again_are_said_again() {
-    let r =
-        builder().talk(&[user("yes"), calls("c1"), result("c1", "long"), reply("ok")]).exchange(
-            &[user("yes"), calls("c1"), result("c1", "[cut]"), reply("ok"), user("yes")],
-            &reply("good"),
-        );
-    assert_eq!(r.summary()[5..], ["model: ok", "user: yes", "model: good"]);
 }
 
 #[test]
