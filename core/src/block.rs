@@ -212,7 +212,7 @@ impl Draft {
             message,
             origin: origin.into(),
             size: OnceLock::new(),
-            shown: OnceLock::new(),
+            wire_form: OnceLock::new(),
             json: OnceLock::new(),
             arguments: OnceLock::new(),
         })
@@ -250,7 +250,7 @@ pub struct Block {
     /// Content hash of role, kind, text, call, opaque payload and media address.
     pub hash: u64,
     size: OnceLock<Size>,
-    shown: OnceLock<((u64, u64), (u64, Size))>,
+    wire_form: OnceLock<((u64, u64), (u64, Size))>,
     json: OnceLock<Box<RawValue>>,
     arguments: OnceLock<Box<RawValue>>,
 }
@@ -281,9 +281,9 @@ impl Block {
 
     /// Returns hash and size of the block in a form, which `key` identifies. Those of the first form are
     /// computed once.
-    pub fn shown(&self, key: (u64, u64), compute: impl Fn() -> (u64, Size)) -> (u64, Size) {
-        let (first, shown) = self.shown.get_or_init(|| (key, compute()));
-        if *first == key { *shown } else { compute() }
+    pub fn wire_form(&self, key: (u64, u64), compute: impl Fn() -> (u64, Size)) -> (u64, Size) {
+        let (first, form) = self.wire_form.get_or_init(|| (key, compute()));
+        if *first == key { *form } else { compute() }
     }
 
     /// Returns the text as a JSON string with quotes. Computed once.

@@ -5,7 +5,6 @@
 //! the step of hits, lifetimes and the price of writes. Not modelled: routing between machines, eviction
 //! under load, entries that start within an item.
 
-use super::prompt::chain;
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Entries};
 use ctxbench_core::request::ModelError;
@@ -278,6 +277,15 @@ fn unit(all: &[Prefix], found: &Found, counts: impl Fn(&CachedPrefix) -> bool) -
         _ => *at,
     };
     found.iter().filter(|e| readable(e)).map(reached).max()
+}
+
+/// Combines up to eight hashes into one.
+pub(crate) fn chain(parts: &[u64]) -> u64 {
+    let mut bytes = [0u8; 64];
+    for (slot, p) in bytes.chunks_exact_mut(8).zip(parts) {
+        slot.copy_from_slice(&p.to_le_bytes());
+    }
+    tokens::content_hash(&bytes[..8 * parts.len().min(8)])
 }
 
 /// What a prefix adds to the one before it: hash, tokens, breakpoint, author.

@@ -10,7 +10,7 @@ use ctxbench_core::request::{ServerEdit, Tools};
 use ctxbench_core::tokens::{self, Size};
 use ctxbench_core::usage::Ttl;
 
-use crate::cache::{Prefix, prefixes};
+use crate::cache::{Prefix, chain, prefixes};
 use crate::wire::slot::Slot;
 
 /// The content of an item.
@@ -243,15 +243,6 @@ impl Content {
         };
         chain(&[tag + 256 * role as u64, a, b, c])
     }
-}
-
-/// Combines up to eight hashes into one.
-pub(crate) fn chain(parts: &[u64]) -> u64 {
-    let mut bytes = [0u8; 64];
-    for (slot, p) in bytes.chunks_exact_mut(8).zip(parts) {
-        slot.copy_from_slice(&p.to_le_bytes());
-    }
-    tokens::content_hash(&bytes[..8 * parts.len().min(8)])
 }
 
 /// The conversation that a request belongs to, where the provider keeps it.

@@ -106,20 +106,20 @@ impl WireFormat {
         let tools = request.tools.iter().map(|t| (t.hash(), t.tokens(by), None, None));
         let slots = plan::plan(self, request);
         let item = |s: &Slot| {
-            let (hash, size) = self.shown(s, &request.blocks[s.block]);
+            let (hash, size) = self.hash_and_size(s, &request.blocks[s.block]);
             (hash, by.block(size), s.cache, Some(s.role))
         };
         prefixes(&request.model.name, tools.chain(slots.iter().map(item)))
     }
 
     fn item(&self, slot: &Slot, block: &Arc<Block>) -> Item {
-        Item::of_block(block, self.shown(slot, block), self.content(slot.show, block), slot)
+        Item::of_block(block, self.hash_and_size(slot, block), self.content(slot.show, block), slot)
     }
 
     /// Returns hash and size of the content of a block.
-    fn shown(&self, slot: &Slot, block: &Block) -> (u64, Size) {
+    fn hash_and_size(&self, slot: &Slot, block: &Block) -> (u64, Size) {
         let form = 64 * slot.show as u64 + slot.role as u64;
-        block.shown((std::ptr::from_ref(self).addr() as u64, form), || {
+        block.wire_form((std::ptr::from_ref(self).addr() as u64, form), || {
             let content = self.content(slot.show, block);
             // If the wire carries the whole block, its size is already known.
             let whole = (block.opaque.is_none() || slot.show == BlockForm::Reasoning)
