@@ -192,7 +192,8 @@ struct Showings<'a> {
     last: HashMap<(&'a str, usize), Last>,
     /// Newest showing of each fact (replies before it, and its session), and the newest reply that
     /// states it.
-    newest: Vec<(Option<(usize, usize)>, Option<usize>)>,
+    shown: Vec<Option<(usize, usize)>>,
+    said: Vec<Option<usize>>,
     /// Number of replies so far.
     count: usize,
     numbers: HashMap<Arc<str>, usize>,
@@ -204,9 +205,9 @@ impl<'a> Showings<'a> {
         for (i, fact) in known.facts.iter().enumerate() {
             fact.needs.iter().for_each(|need| needing.entry(need).or_default().push(i));
         }
-        let newest = vec![(None, None); known.facts.len()];
+        let (shown, said) = (vec![None; known.facts.len()], vec![None; known.facts.len()]);
         let (last, numbers) = (HashMap::new(), HashMap::new());
-        let mut walk = Showings { known, needing, last, newest, count: 0, numbers };
+        let mut walk = Showings { known, needing, last, shown, said, count: 0, numbers };
         let session = |key: &str| places.get(key).map_or(0, |place| place.session);
         for m in &path.moves {
             if let Action::User(message) = &m.action {
@@ -222,7 +223,7 @@ impl<'a> Showings<'a> {
                 walk.count += 1;
                 walk.numbers.insert(step.key.clone(), walk.count);
                 let said = known.carried(&prose_of(&step.parts));
-                said.facts().for_each(|(fact, _)| walk.newest[fact].1 = Some(walk.count));
+                said.facts().for_each(|(fact, _)| walk.said[fact] = Some(walk.count));
                 step.results.iter().for_each(|r| walk.shows(session(&r.key), &r.parts));
             }
         }
@@ -233,7 +234,7 @@ impl<'a> Showings<'a> {
     fn needs(&mut self, key: &str, by_user: bool) {
         let Some((key, facts)) = self.needing.get_key_value(key) else { return };
         for &fact in facts {
-            let (Some((at, session)), said) = self.newest[fact] else { continue };
+            let (Some((at, session)), said) = (self.shown[fact], self.said[fact]) else { continue };
             let need = self.count + 1;
             let counts = by_user || need - at >= GAP && said != Some(self.count);
             self.last.insert((*key, fact), Last { at, session, need, counts });
@@ -244,7 +245,7 @@ impl<'a> Showings<'a> {
     fn shows(&mut self, session: usize, parts: &[Part]) {
         let count = self.count;
         let shown = self.known.carried(&prose_of(parts));
-        shown.facts().for_each(|(fact, _)| self.newest[fact].0 = Some((count, session)));
+        shown.facts().for_each(|(fact, _)| self.shown[fact] = Some((count, session)));
     }
 }
 
