@@ -5,6 +5,7 @@
 //! classifies the requests of the real program for a new case.
 
 pub mod case;
+mod changes;
 mod check;
 mod compare;
 mod outcome;
@@ -34,6 +35,7 @@ use sha2::{Digest, Sha256};
 
 use case::Cut;
 pub use case::{Case, CaseError};
+pub use changes::{Changes, changes};
 pub use compare::Difference;
 pub use products::find as replay_of;
 pub use shorten::shorten;

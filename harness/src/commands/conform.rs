@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use ctxbench_conform::{Case, CaseError, replay, shorten};
+use ctxbench_conform::{Case, CaseError, Changes, changes, replay, shorten};
 use ctxbench_util::files;
 use serde::Serialize;
 use serde_json::Value;
@@ -70,6 +70,8 @@ struct CaseFailure {
 struct ConformResults {
     rows: BTreeMap<(String, String), VersionRow>,
     failures: Vec<CaseFailure>,
+    /// Changes between versions of a program.
+    changes: Vec<Changes>,
 }
 
 pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
@@ -78,6 +80,7 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
         bail!("{}: no case files (*.json) in it", args.dir.display());
     }
     let mut results = ConformResults::default();
+    let mut all = Vec::new();
     for f in &files {
         let name = f.display().to_string();
         let text = ctxbench_util::files::read_text(f).with_context(|| format!("reading {name}"))?;
@@ -86,8 +89,9 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
         if head["kind"] != "replay" {
             bail!("{name}: not a recorded case");
         }
-        results.replay(&head, &text, name);
+        all.extend(results.replay(&head, &text, name));
     }
+    results.changes = changes(&all);
     match args.json {
         true => super::print_data(&results.json()?)?,
         false => super::print(&results.table())?,
@@ -110,8 +114,8 @@ impl ConformResults {
         row
     }
 
-    /// Runs a case.
-    fn replay(&mut self, head: &Value, text: &str, file: String) {
+    /// Runs a case. Returns it unless it cannot be used.
+    fn replay(&mut self, head: &Value, text: &str, file: String) -> Option<Case> {
         let run = Case::parse(text, &file).and_then(|case| Ok((replay(&case)?, case)));
         let row = self.row_of(head);
         match run {
@@ -122,8 +126,9 @@ impl ConformResults {
                     let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
                     let at = format!("request {}{item}: {}", d.request, d.what);
                     let (expected, got) = (d.expected, d.got);
-                    CaseFailure { file, case: case.name, at, expected, got }
+                    CaseFailure { file, case: case.name.clone(), at, expected, got }
                 }));
+                Some(case)
             }
             Err(e) => {
                 row.replay_cases.add(0, 1);
@@ -134,6 +139,7 @@ impl ConformResults {
                 };
                 let case = head["name"].as_str().unwrap_or("?").into();
                 self.failures.push(CaseFailure { file, case, at, expected, got });
+                None
             }
         }
     }
@@ -155,6 +161,9 @@ impl ConformResults {
             let (expected, got) = shorten(&f.expected, &f.got);
             out += &format!("{}: {}: {}\n  - {expected}\n  + {got}\n", f.file, f.case, f.at);
         }
+        for c in &self.changes {
+            out += &format!("{c}\n");
+        }
         let mut line = |agent: &str, version: &str, [cases, requests]: [&dyn Display; 2]| {
             out += &format!("{agent:<15} {version:<18} {cases:>9} {requests:>12}\n");
         };
@@ -169,7 +178,7 @@ impl ConformResults {
 
     fn json(&self) -> anyhow::Result<String> {
         let agents: Vec<&VersionRow> = self.rows.values().collect();
-        let out = serde_json::json!({"passed": self.failures.is_empty(), "agents": agents, "differences": self.failures});
+        let out = serde_json::json!({"passed": self.failures.is_empty(), "agents": agents, "differences": self.failures, "changes": self.changes});
         Ok(serde_json::to_string_pretty(&out)?)
     }
 }
