@@ -8,6 +8,7 @@ mod described;
 mod hook_tests;
 pub(crate) mod log;
 pub(crate) mod persist;
+pub(crate) mod persist_tables;
 #[cfg(test)]
 mod recorded_tests;
 mod rules;
@@ -57,7 +58,7 @@ impl Product for OpenCode {
     }
 
     fn formats(&self) -> &'static [PersistFormat] {
-        &[persist::FORMAT]
+        &[persist_tables::FORMAT, persist_tables::FILES]
     }
 }
 

@@ -1,6 +1,5 @@
-//! OpenCode's session: messages and parts as JSON objects in tables, in write-ahead mode
-//! (docs/sources/opencode.md §6, §7, §9; docs/sources/chat-history.md §4.1). Keys cascade: deleting a session
-//! permanently deletes its messages and parts.
+//! OpenCode's session: messages and parts as JSON objects, in tables or files
+//! (docs/sources/opencode.md §6, §7, §9; docs/sources/chat-history.md §4.1).
 //!
 //! A call and its result are one `tool` part of the assistant's message, which is rewritten when
 //! the result arrives. Pruning sets `state.time.compacted` in it and keeps the output. A compaction
@@ -8,160 +7,42 @@
 //! the two together hide older messages, and `tail_start_id` names the first message kept after
 //! them. The marker's text in a prompt is stored next to its part, because the caller chooses it.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use ctxbench_core::prelude::*;
 use ctxbench_formats::opencode;
-use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
 use crate::opencode::log::CLEARED;
-use crate::persist::jsonl::{field, size};
+use crate::persist::jsonl::field;
 use crate::persist::{
-    BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, Result,
-    StoredMessage, pruned,
+    BEGIN_MS, JournalEntry, Persistence, ReopenedSession, Result, StoredMessage, pruned,
 };
 
 /// ID of the only session of a folder.
-const SESSION: &str = "ses_000000000000ctxbenchsession";
+pub(super) const SESSION: &str = "ses_000000000000ctxbenchsession";
+
+/// Storage of the objects.
+pub(super) trait Drawer: Send {
+    /// Stores or updates a message, or a part of `message`.
+    fn put(&mut self, id: &str, message: Option<&str>, at: u64, object: &Value) -> Result<()>;
+    /// Returns a page of messages with their parts before an ID, newest first, and the bytes read.
+    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)>;
+    /// Returns a description of each damaged object.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn size(&self) -> u64;
+}
 
 /// A message with its parts, oldest first.
 #[derive(Clone, Debug)]
-struct StoredRow {
-    id: String,
-    info: Value,
-    parts: Vec<(String, Value)>,
+pub(super) struct StoredRow {
+    pub(super) id: String,
+    pub(super) info: Value,
+    pub(super) parts: Vec<(String, Value)>,
 }
 
-pub(crate) const FORMAT: PersistFormat = PersistFormat {
-    name: "opencode-tables",
-    about: "SQLite: messages and parts as JSON, keys that cascade; loading stops at the newest \
-        finished compaction",
-    open: |dir, seed| Ok(Box::new(OpenCodeStore::new(Tables::open(dir)?, seed)?)),
-};
-
-/// Number of messages read at a time (docs/sources/opencode.md §7).
-const PAGE: usize = 50;
-
-const TABLES: &str = "
-CREATE TABLE IF NOT EXISTS session (
-    id TEXT PRIMARY KEY, project_id TEXT NOT NULL, parent_id TEXT, slug TEXT NOT NULL, directory \
-    TEXT NOT NULL, title TEXT NOT NULL,
-    version TEXT NOT NULL, revert TEXT, time_created INTEGER NOT NULL, time_updated INTEGER NOT \
-    NULL, time_compacting INTEGER,
-    time_archived INTEGER
-);
-CREATE TABLE IF NOT EXISTS message (
-    id TEXT PRIMARY KEY, session_id TEXT NOT NULL REFERENCES session(id) ON DELETE CASCADE,
-    time_created INTEGER NOT NULL, time_updated INTEGER NOT NULL, data TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS message_session ON message (session_id, id);
-CREATE TABLE IF NOT EXISTS part (
-    id TEXT PRIMARY KEY, message_id TEXT NOT NULL REFERENCES message(id) ON DELETE CASCADE, \
-    session_id TEXT NOT NULL,
-    time_created INTEGER NOT NULL, time_updated INTEGER NOT NULL, data TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS part_message ON part (message_id, id);
-";
-
-struct Tables {
-    path: PathBuf,
-    db: Connection,
-}
-
-impl Tables {
-    fn open(dir: &Path) -> Result<Tables> {
-        std::fs::create_dir_all(dir).map_err(PersistError::io(dir, "make the folder"))?;
-        let path = dir.join("opencode.db");
-        let open = || -> rusqlite::Result<Connection> {
-            let db = Connection::open(&path)?;
-            db.busy_timeout(Duration::from_secs(5))?;
-            db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-            db.execute_batch("PRAGMA foreign_keys = ON")?;
-            db.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} COMMIT"))?;
-            db.execute(
-                "INSERT OR IGNORE INTO session (id, project_id, slug, directory, title, version, \
-                 time_created, time_updated)
-                 VALUES (?1, 'global', 'session', '/', 'session', '1.18.33', 0, 0)",
-                [SESSION],
-            )?;
-            Ok(db)
-        };
-        let db = open().map_err(PersistError::sql(&path, "open it"))?;
-        Ok(Tables { path, db })
-    }
-
-    /// Stores or updates a message, or a part of `message`.
-    fn put(&mut self, id: &str, message: Option<&str>, at: u64, object: &Value) -> Result<()> {
-        let (row, doing) = match message {
-            None => (
-                "message (id, session_id, time_created, time_updated, data) VALUES (?2",
-                "store a message",
-            ),
-            Some(_) => (
-                "part (message_id, id, session_id, time_created, time_updated, data) VALUES (?1, ?2",
-                "store a part",
-            ),
-        };
-        self.db
-            .prepare_cached(&format!(
-                "INSERT INTO {row}, ?3, ?4, ?4, ?5)
-                 ON CONFLICT (id) DO UPDATE SET data = excluded.data, time_updated = \
-                 excluded.time_updated",
-            ))
-            .and_then(|mut q| {
-                q.execute(params![message, id, SESSION, at as i64, object.to_string()])
-            })
-            .map(|_| ())
-            .map_err(PersistError::sql(&self.path, doing))
-    }
-
-    /// Returns a page of messages with their parts before an ID, newest first, and the bytes read.
-    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)> {
-        let mut bytes = 0;
-        let mut out = Vec::new();
-        let mut read = || -> rusqlite::Result<()> {
-            let mut messages = self.db.prepare_cached(
-                "SELECT id, data FROM message WHERE session_id = ?1 AND (?2 IS NULL OR id < ?2) \
-                 ORDER BY id DESC LIMIT ?3",
-            )?;
-            let mut parts = self
-                .db
-                .prepare_cached("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
-            let row = |r: &rusqlite::Row<'_>| -> rusqlite::Result<(String, String)> {
-                Ok((r.get(0)?, r.get(1)?))
-            };
-            let found: Vec<(String, String)> = messages
-                .query_map(params![SESSION, before, PAGE as i64], row)?
-                .collect::<Result<_, _>>()?;
-            for (id, data) in found {
-                let of: Vec<(String, String)> =
-                    parts.query_map([&id], row)?.collect::<Result<_, _>>()?;
-                bytes += (id.len()
-                    + data.len()
-                    + of.iter().map(|(i, d)| i.len() + d.len()).sum::<usize>())
-                    as u64;
-                let parse = |text: &str| serde_json::from_str(text).unwrap_or_default();
-                out.push(StoredRow {
-                    info: parse(&data),
-                    parts: of.into_iter().map(|(i, d)| (i, parse(&d))).collect(),
-                    id,
-                });
-            }
-            Ok(())
-        };
-        read().map_err(PersistError::sql(&self.path, "read messages"))?;
-        Ok((out, bytes))
-    }
-
-    fn size(&self) -> u64 {
-        size(&self.path) + size(&self.path.with_extension("db-wal"))
-    }
-}
-
-struct OpenCodeStore {
-    tables: Tables,
+pub(super) struct OpenCodeStore<D> {
+    drawer: D,
     /// Virtual time in ms. Each ID advances it by 1 ms, so no two IDs are equal
     /// (docs/sources/opencode.md §7).
     clock: u64,
@@ -170,15 +51,15 @@ struct OpenCodeStore {
     shown: Vec<(StoredMessage, String)>,
 }
 
-impl OpenCodeStore {
-    fn new(tables: Tables, seed: u64) -> Result<Self> {
-        let mut out = OpenCodeStore { tables, clock: BEGIN_MS, seed, shown: Vec::new() };
-        let (newest, _) = out.tables.page(None)?;
+impl<D: Drawer> OpenCodeStore<D> {
+    pub(super) fn new(drawer: D, seed: u64) -> Result<Self> {
+        let mut out = OpenCodeStore { drawer, clock: BEGIN_MS, seed, shown: Vec::new() };
+        let (newest, _) = out.drawer.page(None)?;
         // The clock goes on after the newest ID.
         let of = |m: &StoredRow| m.parts.iter().map(|(id, _)| time_in(id)).max().flatten();
         let stored = newest.iter().map(|m| of(m).max(time_in(&m.id))).max().flatten();
         out.clock = stored.map_or(BEGIN_MS, |low| BEGIN_MS / ID_MS * ID_MS + low);
-        out.shown = read(&out.tables)?.0;
+        out.shown = read(&out.drawer)?.0;
         Ok(out)
     }
 
@@ -201,13 +82,13 @@ impl OpenCodeStore {
         // is stored: a crash in between loses nothing.
         let mut begun = info.clone();
         let finished = begun.as_object_mut().and_then(|m| m.remove("finish")).is_some();
-        self.tables.put(&id, None, self.clock, &begun)?;
+        self.drawer.put(&id, None, self.clock, &begun)?;
         for part in parts {
             let part_id = self.id("prt");
-            self.tables.put(&part_id, Some(&id), self.clock, &part)?;
+            self.drawer.put(&part_id, Some(&id), self.clock, &part)?;
         }
         if finished {
-            self.tables.put(&id, None, self.clock, &info)?;
+            self.drawer.put(&id, None, self.clock, &info)?;
         }
         Ok(id)
     }
@@ -243,14 +124,14 @@ impl OpenCodeStore {
 
     fn change_tool(&mut self, call: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
         let mut found = None;
-        newest_first(&self.tables, |m| {
+        newest_first(&self.drawer, |m| {
             let part = m.parts.into_iter().find(|(_, part)| part["callID"] == call);
             found = part.map(|part| (part, m.id));
             found.is_none()
         })?;
         let Some(((id, mut part), message)) = found else { return Ok(()) };
         change(field(&mut part, "state"));
-        self.tables.put(&id, Some(&message), self.clock, &part)
+        self.drawer.put(&id, Some(&message), self.clock, &part)
     }
 
     fn compact(&mut self, view: &[StoredMessage]) -> Result<()> {
@@ -285,18 +166,18 @@ impl OpenCodeStore {
             let info = json!({"role": "assistant", "summary": true, "mode": "compaction", "parentID": parent, "finish": "stop",
                               "spoken": spoken(view[at].role)});
             self.write_message(info, view[at].parts.iter().filter_map(opencode::block).collect())?;
-            self.shown = read(&self.tables)?.0;
+            self.shown = read(&self.drawer)?.0;
             for said in &behind[kept..] {
                 self.append_message(said)?;
             }
         }
         // In this product's view, only compactions remove messages.
-        self.shown = read(&self.tables)?.0;
+        self.shown = read(&self.drawer)?.0;
         Ok(())
     }
 }
 
-impl Persistence for OpenCodeStore {
+impl<D: Drawer> Persistence for OpenCodeStore<D> {
     fn append(&mut self, entry: &JournalEntry) -> Result<()> {
         match entry {
             JournalEntry::Message(said) => self.append_message(said),
@@ -305,17 +186,17 @@ impl Persistence for OpenCodeStore {
     }
 
     fn load(&self) -> Result<ReopenedSession> {
-        let (context, bytes_read) = read(&self.tables)?;
+        let (context, bytes_read) = read(&self.drawer)?;
         Ok(ReopenedSession {
             context: context.into_iter().map(|(s, _)| s).collect(),
             bytes_read,
-            notes: Vec::new(),
+            notes: self.drawer.notes(),
         })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>> {
         let mut all = Vec::new();
-        newest_first(&self.tables, |m| {
+        newest_first(&self.drawer, |m| {
             all.push(m);
             true
         })?;
@@ -324,7 +205,7 @@ impl Persistence for OpenCodeStore {
     }
 
     fn size(&self) -> u64 {
-        self.tables.size()
+        self.drawer.size()
     }
 }
 
@@ -338,10 +219,13 @@ fn time_in(id: &str) -> Option<u64> {
 }
 
 /// Calls `wants_more` with each message, newest first, until it returns false. Returns the bytes read.
-fn newest_first(tables: &Tables, mut wants_more: impl FnMut(StoredRow) -> bool) -> Result<u64> {
+fn newest_first(
+    drawer: &impl Drawer,
+    mut wants_more: impl FnMut(StoredRow) -> bool,
+) -> Result<u64> {
     let (mut before, mut bytes) = (None::<String>, 0);
     loop {
-        let (page, read) = tables.page(before.as_deref())?;
+        let (page, read) = drawer.page(before.as_deref())?;
         bytes += read;
         let Some(last) = page.last() else { return Ok(bytes) };
         before = Some(last.id.clone());
@@ -354,13 +238,13 @@ fn newest_first(tables: &Tables, mut wants_more: impl FnMut(StoredRow) -> bool) 
 /// Reads the contents of the next request, each with the id of its stored message: back to the
 /// newest finished compaction, or to the tail that it keeps (docs/sources/opencode.md §9, 39 to
 /// 48).
-fn read(tables: &Tables) -> Result<(Vec<(StoredMessage, String)>, u64)> {
+fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64)> {
     let mut kept: Vec<StoredRow> = Vec::new();
     // Marker of the newest finished compaction, and the message at which its tail begins, once the
     // marker was found.
     let (mut marker, mut tail) = (None::<String>, None::<String>);
     let mut pair: Vec<StoredRow> = Vec::new();
-    let bytes = newest_first(tables, |m| {
+    let bytes = newest_first(drawer, |m| {
         let summary =
             m.info["summary"] == true && m.info["finish"].is_string() && m.info["error"].is_null();
         if marker.is_none() && summary {
@@ -452,25 +336,42 @@ fn role_of(info: &Value) -> Role {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::path::Path;
 
-    /// Opens the session so that it fails after a number of writes, as a program that is killed.
-    fn dying(dir: &Path, writes: usize) -> OpenCodeStore {
-        let tables = Tables::open(dir).unwrap();
-        let of = |table| {
-            format!(
-                "CREATE TEMP TRIGGER killed_{table} BEFORE INSERT ON {table} BEGIN
-                 SELECT RAISE(ABORT, 'killed') WHERE (SELECT n FROM remaining) = 0;
-                 UPDATE remaining SET n = n - 1; END;"
-            )
-        };
-        let remaining = format!(
-            "CREATE TEMP TABLE remaining (n); INSERT INTO remaining VALUES ({writes}); {}{}",
-            of("message"),
-            of("part")
-        );
-        tables.db.execute_batch(&remaining).unwrap();
-        OpenCodeStore::new(tables, 2).unwrap()
+    use super::super::persist_tables::Tables;
+    use super::*;
+    use crate::persist::PersistError;
+
+    /// Fails at a write, as a program that is killed there.
+    struct Dying {
+        tables: Tables,
+        writes: usize,
+    }
+
+    impl Dying {
+        fn write(&mut self) -> Result<&mut Tables> {
+            let died = std::io::Error::other("killed");
+            self.writes = self
+                .writes
+                .checked_sub(1)
+                .ok_or(died)
+                .map_err(PersistError::io(Path::new("x"), "go on"))?;
+            Ok(&mut self.tables)
+        }
+    }
+
+    impl Drawer for Dying {
+        fn put(&mut self, id: &str, message: Option<&str>, at: u64, object: &Value) -> Result<()> {
+            self.write()?.put(id, message, at, object)
+        }
+
+        fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)> {
+            self.tables.page(before)
+        }
+
+        fn size(&self) -> u64 {
+            self.tables.size()
+        }
     }
 
     #[test]
@@ -490,7 +391,9 @@ mod tests {
                 open.append(&JournalEntry::Message(said.clone())).unwrap();
             }
             drop(open);
-            let done = dying(dir.path(), writes).append(&JournalEntry::View(after.clone()));
+            let dying = Dying { tables: Tables::open(dir.path()).unwrap(), writes };
+            let done =
+                OpenCodeStore::new(dying, 2).unwrap().append(&JournalEntry::View(after.clone()));
             let again = OpenCodeStore::new(Tables::open(dir.path()).unwrap(), 3).unwrap();
             let found = again.load().unwrap().context;
             // The marker's question exists before the summary.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_kit::store::StoreError;
-use ctxbench_util::io_hint::write_hint;
+use ctxbench_util::io_hint::{partial_write_hint, write_hint};
 use thiserror::Error;
 
 pub use compare::{Losses, losses};
@@ -53,6 +53,11 @@ impl PersistError {
 
     pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
         move |e| PersistError::file(path, doing, format!("{e}; {}", write_hint(&e)))
+    }
+
+    /// Creates the error of a write in place, after which the file may be incomplete.
+    pub(crate) fn cut(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
+        move |e| PersistError::file(path, doing, format!("{e}; {}", partial_write_hint(&e)))
     }
 
     pub(crate) fn sql(
