@@ -15,7 +15,7 @@ use ctxbench_provider::wire::{ALL as WIRES, Wire, apis, for_model};
 use ctxbench_replay::validate::{PredictOptions, validate};
 use ctxbench_replay::{Options as ReplayOptions, replay};
 use ctxbench_scenarios::formats::Source;
-use ctxbench_scenarios::{formats as recordings, parse};
+use ctxbench_scenarios::{exports, formats as recordings, parse};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::evidence::split_chat_history_markdown;
 use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
@@ -24,7 +24,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All parsers.
-pub const DOORS: [Door; 19] = [
+pub const DOORS: [Door; 20] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Every format reads the bytes.
@@ -33,6 +33,20 @@ pub const DOORS: [Door; 19] = [
             drop(f.import_all(&Source::of_bytes(b, "x.jsonl")));
         };
         recordings::ALL.iter().for_each(all);
+    }),
+    // Recordings that can be read are written in every format and read again.
+    ("export", |b| {
+        let Ok(scenario) = parse(b, "x.jsonl") else { return };
+        for export in exports::ALL {
+            let Ok(text) = (export.write)(&scenario.session, &mut exports::ExportLosses::default())
+            else {
+                continue;
+            };
+            let all = |f: &&recordings::Format| {
+                drop(f.import_all(&Source::of_bytes(text.as_bytes(), "x.json")));
+            };
+            recordings::ALL.iter().for_each(all);
+        }
     }),
     // Compressed bytes, and each member of an archive.
     ("packed", |b| {

@@ -83,6 +83,13 @@ pub enum LoadError {
         /// The nearest names, or all of them.
         hint: String,
     },
+    /// A format to write that does not exist.
+    #[error("no format to write is called {name:?}; {hint}")]
+    NoSuchFormat {
+        name: String,
+        /// The nearest names, or all of them.
+        hint: String,
+    },
 }
 
 impl LoadError {

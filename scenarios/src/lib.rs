@@ -4,7 +4,7 @@
 //! Every source gives a [`ctxbench_session::Session`] inside a [`Scenario`]. [`load()`] takes
 //! an argument of the command line, [`load_path`] a file or folder, [`builtin`] lists the embedded
 //! scenarios, [`formats`] contains one folder per recording format, and [`autofacts`] finds facts
-//! that the agent of a recording needed again.
+//! that the agent of a recording needed again. [`exports`] writes sessions in foreign formats.
 //! Errors name file, line, problem, expected input and advice.
 
 pub mod autofacts;
@@ -13,6 +13,7 @@ pub mod builtin;
 mod check;
 pub mod corpus;
 mod error;
+pub mod exports;
 mod fields;
 pub mod formats;
 pub mod jsonl;

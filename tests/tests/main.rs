@@ -7,6 +7,7 @@ mod architect;
 mod conformance;
 mod delegation;
 mod docs;
+mod exports;
 mod keepalive;
 mod labels;
 mod layouts;

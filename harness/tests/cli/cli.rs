@@ -280,6 +280,15 @@ fn import_to_folder_writes_one_file_per_session() {
     here.run("import one.jsonl -o apart").ok();
     assert_eq!(here.read("apart/rec.jsonl"), "mine");
     assert_eq!(here.read("apart/rec-2.jsonl"), here.read("all/rec.jsonl"));
+    // Exports to other formats work for sessions and for recordings.
+    for (to, lost) in [("atif", "ATIF cannot say: "), ("openai", "chat messages cannot say: ")] {
+        here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().stderr_contains(&[lost]);
+        assert_eq!(here.files(to).len(), 4);
+        for file in here.files(to).into_keys() {
+            here.run(&format!("import {to}/{file} -o back-{to}.jsonl --force")).ok();
+        }
+    }
+    here.run("import rec.jsonl --to anthropic").ok().prints(&["\"model\":\"claude-sonnet-4-6\""]);
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn everything_that_a_file_may_hold_may_come_through_standard_input() {
     here.run(&run).piped(PORT).ok();
     let out = here.run("list sessions --json -").piped(data("packed/tree.zip")).ok().stdout;
     assert!(out.contains("stdin/messages/openai-chat.jsonl"), "{out}");
-    here.run("import -").piped(PORT).ok().prints(&["Which port?"]);
+    here.run("import --to atif -").piped(PORT).ok().prints(&["Which port?"]);
 }
 
 #[test]

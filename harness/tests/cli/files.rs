@@ -316,8 +316,8 @@ fn outputs_of_private_session_are_private() {
     here.run("report out --format html --format csv --format svg -o pages").ok();
     here.run("gate out --baseline base.json --store").ok();
     here.run("gate out --baseline base.json --junit j.xml --markdown g.md").ok();
-    here.run("import r.jsonl --redact -o one.json").ok();
-    here.run("import r.jsonl --redact -o many/").ok();
+    here.run("import r.jsonl --to openai -o one.json").ok();
+    here.run("import r.jsonl --to openai -o many/").ok();
     let open = |name: &&String| {
         let found = std::fs::metadata(here.path(name)).unwrap();
         found.permissions().mode() & 0o077 != 0
@@ -327,7 +327,7 @@ fn outputs_of_private_session_are_private() {
     assert!(all.len() > 40 && names.is_empty(), "others can read {names:?}");
     // Outputs of a readable session are readable.
     mode("r.jsonl", 0o644);
-    here.run("import r.jsonl --redact -o other.json").ok();
+    here.run("import r.jsonl --to openai -o other.json").ok();
     assert!(open(&&"other.json".to_string()));
 }
 
@@ -348,7 +348,7 @@ fn inputs_from_pipe_are_read_to_the_end() {
     here.write("claude.jsonl", CLAUDE_CODE);
     for (file, line) in [
         ("r.jsonl", "ctxbench run p --strategy none --transport direct --out p-out"),
-        ("r.jsonl", "ctxbench import p --redact"),
+        ("r.jsonl", "ctxbench import p --to openai"),
         ("r.jsonl", "ctxbench list sessions p"),
         ("base.json", "ctxbench gate out --baseline p"),
         ("out/results.json", "ctxbench compare out p"),

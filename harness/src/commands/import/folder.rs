@@ -27,7 +27,7 @@ impl<'a> ImportFolder<'a> {
     }
 
     /// Writes a session and returns its path. Keeps an existing file if it is identical.
-    pub(super) fn write(&mut self, id: &str, text: &str) -> anyhow::Result<PathBuf> {
+    pub(super) fn write(&mut self, id: &str, ending: &str, text: &str) -> anyhow::Result<PathBuf> {
         std::fs::create_dir_all(self.path)
             .with_context(|| format!("-o: cannot make the folder {}", self.path.display()))?;
         let name = files::safe_name(id);
@@ -38,7 +38,7 @@ impl<'a> ImportFolder<'a> {
             if n > 1 && self.used.contains_key(&numbered.to_lowercase()) {
                 continue;
             }
-            let path = self.path.join(format!("{numbered}.jsonl"));
+            let path = self.path.join(format!("{numbered}.{ending}"));
             let free = std::fs::symlink_metadata(&path).is_err();
             let same = || std::fs::read(&path).is_ok_and(|there| there == text.as_bytes());
             if free {
@@ -65,7 +65,7 @@ mod tests {
         std::fs::write(out.join("b.jsonl"), "mine").unwrap();
         let mut folder = ImportFolder::new(&out);
         let mut put = |id: &str, text: &str| {
-            let path = folder.write(id, text).unwrap();
+            let path = folder.write(id, "jsonl", text).unwrap();
             assert_eq!(path.parent(), Some(&*out));
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
             path.file_name().unwrap().to_str().unwrap().to_string()
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(out.join("b.jsonl")).unwrap(), "mine");
         // A second import finds all files.
         let mut folder = ImportFolder::new(&out);
-        let path = folder.write("a", "1").unwrap();
+        let path = folder.write("a", "jsonl", "1").unwrap();
         assert_eq!(path, out.join("a.jsonl"));
     }
 

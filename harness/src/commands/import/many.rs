@@ -72,7 +72,7 @@ impl Work {
             self.tell_untold(format);
         }
         scenario.warnings.iter().for_each(|w| report!("note: {shown}: {w}"));
-        let Scenario { session, files, .. } = &mut scenario;
-        self.write(session, &shown, std::mem::take(files), write)
+        let Scenario { session, facts_found, files, .. } = &mut scenario;
+        self.write(session, *facts_found, &shown, std::mem::take(files), write)
     }
 }

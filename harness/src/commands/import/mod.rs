@@ -1,4 +1,4 @@
-//! `ctxbench import`: converts recordings to sessions.
+//! `ctxbench import`: converts recordings to sessions, and sessions to other formats.
 
 mod folder;
 mod many;
@@ -9,6 +9,7 @@ use crate::choice::Choice;
 use anyhow::{Context, anyhow, bail};
 use ctxbench_mock::summarise::endpoint::{self, Cassette};
 use ctxbench_os::redact::Redactor;
+use ctxbench_scenarios::exports::{self, Export, ExportLosses};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
 use ctxbench_scenarios::{InputKind, LoadError, sniff};
 use ctxbench_session::{Entry, Session};
@@ -43,6 +44,12 @@ pub(crate) struct ImportArgs {
     /// Random seed for --sample (default: 1)
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
+    #[arg(long, value_name = "FORMAT", default_value = "session")]
+    #[arg(help = format!(
+        "Output format: {}",
+        exports::names().join(", ")
+    ))]
+    to: String,
     /// Output instead of standard output: a file for all sessions, or a folder with a file per
     /// session (an existing folder, or a name without extension or ending in /)
     #[arg(short, long, value_name = "FILE|DIR")]
@@ -84,6 +91,7 @@ fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
 
 fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
     let mut work = Work {
+        export: exports::by_name(&args.to)?,
         folder: args.out.as_deref().is_some_and(folder::is_one),
         choice: args.choosing.choice(args.seed),
         redactor: args.redact.then(Redactor::default),
@@ -100,7 +108,7 @@ fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
     if work.folder {
         let mut folder = ImportFolder::new(out);
         work.all(&args.files, &mut |one| {
-            let path = folder.write(&one.id, &one.text)?;
+            let path = folder.write(&one.id, one.ending, &one.text)?;
             let messages = plural::pluralize(one.messages, "message");
             super::print(&format!("{}: {messages} of {}", path.display(), one.from))
         })?;
@@ -142,6 +150,7 @@ fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
 struct ImportedSession {
     id: String,
     text: String,
+    ending: &'static str,
     messages: usize,
     /// Source file, as given by the user.
     from: String,
@@ -152,6 +161,7 @@ struct ImportedSession {
 type Write<'a> = dyn FnMut(ImportedSession) -> anyhow::Result<()> + 'a;
 
 struct Work {
+    export: &'static Export,
     /// Whether each session is written to its own file.
     folder: bool,
     choice: Choice,
@@ -189,7 +199,7 @@ impl Work {
         // Detection looks at the text, not only at the extension.
         let is_session =
             sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(InputKind::Session);
-        let as_it_is = !self.folder && self.redactor.is_none();
+        let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
         let why = match sniff(&source) {
             _ if head.text.trim().is_empty() => {
                 return Some(LoadError::Empty { path: path.to_path_buf() }.into());
@@ -216,17 +226,35 @@ impl Work {
 
     fn write(
         &mut self,
-        session: &Session,
+        session: &mut Session,
+        facts_found: bool,
         shown: &str,
         beside: Vec<PathBuf>,
         write: &mut Write<'_>,
     ) -> anyhow::Result<()> {
+        // Found facts are only written in the session format.
+        if facts_found && self.export.name != "session" {
+            session.facts.clear();
+        }
+        let Export { title, ending, several, write: text, .. } = self.export;
+        if self.written > 0 && !several && !self.folder {
+            bail!(
+                "{title} holds one session per file, and {shown} is another one; give a folder: \
+                 -o DIR/"
+            );
+        }
         let redacted = self.redactor.as_mut().map(|r| r.session(session)).transpose()?;
         let session = redacted.as_ref().unwrap_or(session);
-        let text = session.to_jsonl().with_context(|| format!("writing the session of {shown}"))?;
+        let mut lost = ExportLosses::default();
+        let text =
+            text(session, &mut lost).with_context(|| format!("writing the session of {shown}"))?;
+        if let Some(lost) = lost.summary() {
+            report!("note: {shown}: {title} cannot say: {lost}");
+        }
         write(ImportedSession {
             id: session.header.id.clone(),
             text,
+            ending,
             messages: session.entries.iter().filter(|e| Entry::is_message(e)).count(),
             from: shown.to_string(),
             beside,

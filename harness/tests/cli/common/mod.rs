@@ -9,6 +9,7 @@ pub mod recordings;
 #[path = "../../../../tests/tests/common/replayed.rs"]
 #[allow(dead_code, reason = "shared with the tests of the libraries")]
 pub mod replayed;
+#[path = "../../../../tests/tests/common/sdk.rs"]
 pub mod sdk;
 
 use std::collections::BTreeMap;
