@@ -196,6 +196,43 @@ fn two_turns<const N: usize>(sizes: &[usize], again: [Answer; N]) -> Script {
     reading(sizes).then([user("n", "more")], again)
 }
 
+fn deleted(r: &Request) -> Vec<&str> {
+    r.server_edits
+        .iter()
+        .flat_map(ctxbench_core::context_editing::deleted_results)
+        .map(|id| &**id)
+        .collect()
+}
+
+#[test]
+fn the_provider_deletes_what_exceeds_twelve_results_and_the_prefix_goes_out_as_it_was() {
+    // docs/sources/claude-code.md §1.2, path 2: twelve active results.
+    let script = || reading(&[5; 14]);
+    let p = play("claude-code:microcompact=cache-edits", script());
+    assert_eq!(p.compactions(), ["cache_edits", "cache_edits"]);
+    let [.., before, last] = &p.requests[..] else { panic!("several requests") };
+    assert_eq!((deleted(before), deleted(last)), (vec!["c0"], vec!["c0", "c1"]));
+    assert_eq!(cleared(last), 0, "what is sent stays as it was");
+    assert!(is_prefix(&before.blocks, &last.blocks));
+    assert_eq!(
+        p.engine.context.blocks().iter().filter(|b| b.form == BlockForm::Cleared).count(),
+        2,
+        "what the model sees does not"
+    );
+    let fewer = play("claude-code:microcompact=cache-edits,micro_active=20", script());
+    assert!(fewer.requests.iter().all(|r| r.server_edits.is_empty()));
+}
+
+#[test]
+fn a_summary_request_names_the_deleted_results_too() {
+    let script = reading(&[5; 13]).then([compact()], []);
+    let p = play("claude-code:microcompact=cache-edits", script);
+    let asked = p.last();
+    assert_eq!((asked.purpose, deleted(asked)), (Purpose::Summary, vec!["c0"]));
+    let before = &p.requests[p.requests.len() - 2];
+    assert!(is_prefix(&before.blocks, &asked.blocks));
+}
+
 #[test]
 fn trimming_the_tail_keeps_prefix_and_last_request() {
     let p = play("claude-code:trim=tail", refused_twice());

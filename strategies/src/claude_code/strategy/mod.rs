@@ -10,7 +10,7 @@ use super::rules::{
     ClaudeCodeSettings, ClaudeCodeWords, Levels, Micro, Trigger, believed, clearable, estimate,
     excess, is_too_long, last_messages, levels, new_from, too_much,
 };
-use super::summary::{FinishedSummary, SessionMemory, Summaries};
+use super::summary::{Deleted, FinishedSummary, SessionMemory, Summaries};
 use crate::scoped::Scoped;
 
 use idle::Pause;
@@ -112,6 +112,11 @@ impl ClaudeCodeProgram {
                 let at = old(set.micro_gap_keep, 0);
                 self.clear(s, &at, Some(("idle_gap", 0)));
             }
+            Micro::CacheEdits if s.model.capabilities.context_editing => {
+                let at = old(set.micro_active, 0);
+                self.asked.deleted.remember(s.context.blocks(), &at);
+                self.clear(s, &at, None);
+            }
             _ => {}
         }
     }
@@ -129,8 +134,10 @@ impl ClaudeCodeProgram {
         let known = new_from(&view);
         let freed = estimate(&s.context.blocks()[..known]).saturating_sub(estimate(&view[..known]));
         self.state.reported = self.state.reported.map(|n| n.saturating_sub(freed));
+        let by_provider = self.settings().microcompact == Micro::CacheEdits;
+        let mechanism = if by_provider { "cache_edits" } else { "microcompact" };
         // Smaller results do not separate a call from its result.
-        let _ = s.compacted(CompactionKind::Clear, "microcompact", Phase::MidTurn, view);
+        let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
     }
 
     /// Saves results of one message to files if they are too large together, though each is small
@@ -337,6 +344,7 @@ impl Strategy for ClaudeCodeProgram {
     async fn on_start(&mut self, s: &mut Engine) {
         self.drop_background(s);
         self.state = ProgramState::default();
+        self.asked.deleted = Deleted::default();
         cut_indexes(s);
         s.show_fixed();
         if self.settings().scoped_rules {
@@ -389,7 +397,8 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     fn request(&mut self, s: &Engine) -> Request {
-        Request { ttl: self.asked.ttl(s), ..s.sample_request() }
+        let (blocks, server_edits) = self.asked.deleted.as_sent(s.context.blocks());
+        Request { ttl: self.asked.ttl(s), blocks, server_edits, ..s.sample_request() }
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
