@@ -47,6 +47,7 @@ pub(crate) struct ClaudeCodeSettings {
     pub(crate) hook_before: Option<Arc<str>>,
     pub(crate) hook_blocks: HookBlocks,
     pub(crate) hook_after: Option<Arc<str>>,
+    pub(crate) precompute: bool,
     pub(crate) idle_compaction: bool,
     pub(crate) idle_min_tokens: u64,
     pub(crate) idle_share: f64,

@@ -1,4 +1,6 @@
-use ctxbench_core::block::BlockKind::{Base, Context, File, Output, Summary, User};
+use ctxbench_core::block::BlockKind::{
+    Assistant, Base, Call, Context, File, Output, Summary, User,
+};
 use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
@@ -389,4 +391,25 @@ fn messages_stay_behind_the_summary_if_told() {
     };
     assert_eq!(last("claude-code"), ["User:third"]);
     assert_eq!(last("claude-code:keep_messages=2"), ["User:second", "Assistant:b", "User:third"]);
+}
+
+#[test]
+fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
+    // Warning level 1,470, threshold 1,670. The second read exceeds the first, and the third the
+    // second.
+    let p = |spec: &str| {
+        let script = reading(&[600, 730, 230, 10])
+            .summaries(vec![text_answer("EARLY"), text_answer("LATE")]);
+        play(spec, script.scaled(0.01))
+    };
+    let early = p("claude-code:microcompact=off,precompute=true");
+    assert_eq!(early.compactions(), ["compact"]);
+    let asked = early.summaries();
+    assert_eq!(asked.iter().map(|r| r.phase).collect::<Vec<_>>(), [Some(Phase::Background)]);
+    let after = early.requests.iter().find(|r| r.blocks.iter().any(|b| b.kind == Summary)).unwrap();
+    assert!(after.blocks.iter().any(|b| b.text.contains("EARLY")));
+    // The third read is newer than the notes, so text, call and result are verbatim.
+    assert_eq!(kinds(after)[after.blocks.len() - 3..], [Assistant, Call, Output]);
+    let foreground = p("claude-code:microcompact=off");
+    assert_eq!(foreground.summaries()[0].phase, Some(Phase::MidTurn));
 }

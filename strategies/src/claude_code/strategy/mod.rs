@@ -10,7 +10,7 @@ use super::rules::{
     ClaudeCodeSettings, ClaudeCodeWords, Levels, Micro, Trigger, believed, clearable, estimate,
     excess, is_too_long, last_messages, levels, new_from, too_much,
 };
-use super::summary::{Deleted, FinishedSummary, SessionMemory, Summaries};
+use super::summary::{Deleted, FinishedSummary, Prepared, SessionMemory, Summaries};
 use crate::scoped::Scoped;
 
 use idle::Pause;
@@ -48,6 +48,8 @@ pub(crate) struct ProgramState {
     refills: u64,
     /// Views to restore when a rewind crosses a compaction (docs/sources/claude-code.md §1.5).
     undo: UndoStack,
+    /// Summary in progress before it is needed.
+    pub prepared: Prepared,
     /// Work during a pause of the user.
     pub pause: Pause,
     scoped: Scoped,
@@ -181,9 +183,22 @@ impl ClaudeCodeProgram {
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
+        let mut ready = None;
+        if phase == Phase::MidTurn && over.is_none() && self.settings().hook_before.is_none() {
+            let prepared = &mut self.state.prepared;
+            ready = prepared.take(s, &history, false).await;
+            // A summary that is not ready is not waited for.
+            prepared.missed(s);
+            prepared.cancel(s);
+        }
         let extra = self.settings().instructions(extra);
-        let shown = (&fixed[..], &history[..]);
-        let written = self.asked.ask(s, phase, extra.as_deref(), over, shown).await?;
+        let written = match ready {
+            Some(written) => written,
+            None => {
+                let shown = (&fixed[..], &history[..]);
+                self.asked.ask(s, phase, extra.as_deref(), over, shown).await?
+            }
+        };
         self.install_summary(s, phase, &written, fixed, &history, keep)
     }
 
@@ -310,12 +325,14 @@ impl ClaudeCodeProgram {
         let sides = if from_here { [before, &summary] } else { [&summary, after] };
         self.replace(s, mode.word(), phase, [&fixed[..], sides[0], sides[1]].concat())?;
         self.memory.forget(s);
+        self.state.prepared.cancel(s);
         Ok(())
     }
 
     /// Cancels background work because the conversation changed.
     fn drop_background(&mut self, s: &mut Engine) {
         self.memory.forget(s);
+        self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
     }
 
@@ -357,6 +374,7 @@ impl Strategy for ClaudeCodeProgram {
             return;
         }
         // Background requests ended with the program.
+        self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
         self.memory.stop(s);
         self.offer(s).await;
@@ -415,6 +433,10 @@ impl Strategy for ClaudeCodeProgram {
         }
         let believed = self.believed(s);
         self.memory.tend(s, &self.asked, believed).await;
+        if self.settings().precompute && !self.gave_up() && believed >= self.levels(s).warning {
+            let prompt = self.asked.instruction(None);
+            self.state.prepared.begin(s, &self.asked, [prompt]).await;
+        }
         Flow::Proceed
     }
 
