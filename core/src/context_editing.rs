@@ -3,6 +3,7 @@
 //! lists of [`PromptItem`]s.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
@@ -45,6 +46,10 @@ pub trait PromptItem: Sized {
     fn tokens(&self, by: &Counting) -> u64;
     /// Returns a result or call with `text` as content.
     fn cleared(&self, text: &str) -> Self;
+    /// Clears the item like [`PromptItem::cleared`], but keeps the cached prefix valid.
+    fn deleted(&self, text: &str) -> Self {
+        self.cleared(text)
+    }
 }
 
 impl PromptItem for Arc<Block> {
@@ -288,7 +293,9 @@ fn decide(edits: &[ServerEdit], fixed: u64, prompt: &Analysis<'_>) -> Decision {
                 (d.applied.cleared_tool_uses, d.applied.cleared_tokens) = (old.len(), freed);
                 total -= freed;
             }
-            ServerEdit::ClearThinking { keep: None } | ServerEdit::Compact { .. } => {}
+            ServerEdit::ClearThinking { keep: None }
+            | ServerEdit::Compact { .. }
+            | ServerEdit::CacheEdits { .. } => {}
         }
     }
     d
@@ -311,7 +318,7 @@ pub fn apply<P: PromptItem>(
     fixed: u64,
     prompt: Vec<P>,
 ) -> (Vec<P>, Applied) {
-    let prompt = visible(model, edits, prompt);
+    let prompt = without_results(visible(model, edits, prompt), edits);
     if edits.is_empty() && prompt.iter().all(|p| p.kind(false) != ItemKind::Compaction) {
         return (prompt, Applied::default());
     }
@@ -332,7 +339,7 @@ pub fn will_apply(request: &Request) -> Applied {
         return Applied::default();
     }
     let fixed = request.tools_tokens();
-    let blocks = kept(request);
+    let blocks = after_deletions(request);
     decide(&request.server_edits, fixed, &Analysis::new(&blocks, &request.model)).applied
 }
 
@@ -367,22 +374,23 @@ fn clearable(edits: &[ServerEdit], prompt: &Analysis<'_>) -> Vec<ToolUse> {
     prompt.tool_uses(exclude, inputs)
 }
 
-/// Returns the blocks of a request without thinking left out by default.
-fn kept(request: &Request) -> Cow<'_, [Arc<Block>]> {
-    let gone = left_out(&request.model, &request.server_edits, &request.blocks);
-    if gone.is_empty() {
+/// Returns the blocks of a request without thinking left out by default and without deleted results.
+fn after_deletions(request: &Request) -> Cow<'_, [Arc<Block>]> {
+    let (model, edits) = (&request.model, &request.server_edits);
+    let gone = left_out(model, edits, &request.blocks);
+    if gone.is_empty() && edits.iter().all(|e| deleted_results(e).is_empty()) {
         return Cow::Borrowed(&request.blocks);
     }
     let mut blocks = request.blocks.clone();
     remove_indices(&mut blocks, &gone);
-    Cow::Owned(blocks)
+    Cow::Owned(without_results(blocks, edits))
 }
 
 /// Returns a request as the provider edited it, with the amounts of `applied`: without thinking that
-/// the model does not keep and ignored messages before the last compaction; with the oldest results
-/// and thinking cleared.
+/// the model does not keep, deleted results, and ignored messages before the last compaction; with
+/// the oldest results and thinking cleared.
 pub fn edited_view(request: &Request, applied: Applied) -> Cow<'_, [Arc<Block>]> {
-    let blocks = kept(request);
+    let blocks = after_deletions(request);
     if applied == Applied::default() && blocks.iter().all(|b| b.kind != BlockKind::Compaction) {
         return blocks;
     }
@@ -391,6 +399,29 @@ pub fn edited_view(request: &Request, applied: Applied) -> Cow<'_, [Arc<Block>]>
         return blocks;
     }
     Cow::Owned(d.apply(blocks.into_owned()))
+}
+
+/// Removes the results that `cache_edits` deletes: the model does not see them, and they are not
+/// billed.
+fn without_results<P: PromptItem>(mut prompt: Vec<P>, edits: &[ServerEdit]) -> Vec<P> {
+    let gone: HashSet<&str> = edits.iter().flat_map(deleted_results).map(|id| &**id).collect();
+    if gone.is_empty() {
+        return prompt;
+    }
+    for piece in &mut prompt {
+        if matches!(piece.kind(false), ItemKind::Result(id) if gone.contains(id)) {
+            *piece = piece.deleted(CLEARED);
+        }
+    }
+    prompt
+}
+
+/// Returns the calls with results that an edit deletes from the cached prefix.
+pub fn deleted_results(edit: &ServerEdit) -> &[Arc<str>] {
+    match edit {
+        ServerEdit::CacheEdits { results } => results,
+        _ => &[],
+    }
 }
 
 #[cfg(test)]

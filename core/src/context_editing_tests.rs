@@ -1,6 +1,7 @@
 use super::*;
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
+use crate::block::{CallRef, Draft, MessageId, Role};
 use crate::model::find;
 use ItemKind::{Call, Compaction, Other, Result, System, Thinking, User};
 
@@ -206,4 +207,19 @@ fn what_stands_before_the_last_compaction_is_ignored_and_not_counted() {
     assert_eq!((d.gone, d.results), (vec![1, 2, 3], vec![]));
     let d = decide(&[clear(ClearTrigger::InputTokens(100), 0, 0)], 0, &p);
     assert_eq!(d.results, [6]);
+}
+
+#[test]
+fn deleted_results_are_the_named_ones_only() {
+    let output = |id: &str| {
+        let mut d = Draft::text(BlockKind::Output, Role::Tool, id);
+        d.call = Some(Arc::new(CallRef { id: id.into(), name: "t".into() }));
+        d.build(MessageId(0), vec![])
+    };
+    let edits = [ServerEdit::CacheEdits { results: vec!["b".into()] }];
+    let shown: Vec<String> = without_results(vec![output("a"), output("b")], &edits)
+        .iter()
+        .map(|b| b.text.to_string())
+        .collect();
+    assert_eq!(shown, ["a", CLEARED]);
 }

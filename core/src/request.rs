@@ -190,6 +190,13 @@ pub enum ServerEdit {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<Arc<str>>,
     },
+    /// Hides the results of these calls from the model while the cached prefix remains valid
+    /// (docs/sources/claude-code.md §1.2, grade C; the wire format is not published).
+    #[serde(rename = "cache_edits")]
+    CacheEdits {
+        #[serde(default, rename = "delete")]
+        results: Vec<Arc<str>>,
+    },
 }
 
 /// JSON of context edits; an amount is `{"type": …, "value": …}`.

@@ -86,9 +86,10 @@ const RESULTS: [Rule; 3] = [Rule::OverTheWindow, Rule::CompactionLoop, Rule::Lar
 
 /// Strategies that let the provider edit or compact the prompt, so that the billed amount differs
 /// from the sent one.
-const EDITED_BY_PROVIDER: [&str; 4] = [
+const EDITED_BY_PROVIDER: [&str; 5] = [
     "openoxide@provider-side",
     "claude-code-api",
+    "claude-code:microcompact=cache-edits",
     "anthropic-sdk@2.12:edits=clear_tool_uses",
     "anthropic-sdk@2.12:edits=compact",
 ];

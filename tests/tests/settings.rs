@@ -39,6 +39,7 @@ const WITH: &[(&str, &str, &str)] = &[
     ("claude-code", "memory_keep_texts", "claude-code:session_memory=true"),
     ("claude-code", "memory_keep_tokens", "claude-code:session_memory=true"),
     ("claude-code", "memory_start_tokens", "claude-code:session_memory=true"),
+    ("claude-code", "micro_active", "claude-code:microcompact=cache-edits"),
     ("claude-code", "micro_keep", "claude-code:microcompact=count"),
     ("claude-code", "micro_minimum", "claude-code:microcompact=count"),
     ("claude-code", "warning_distance", "claude-code:microcompact=count"),

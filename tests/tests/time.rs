@@ -222,6 +222,42 @@ fn going_back_cancels_the_summary_of_openoxide() {
     assert_eq!((b.fate, b.delivered_ms), (Fate::Cancelled, None));
 }
 
+#[test]
+fn claude_code_does_not_wait_for_a_precomputed_summary() {
+    // Window 2,000: the warning level is at 1,470 tokens, the threshold at 1,670
+    // (docs/sources/claude-code.md §1.1, scaled).
+    let with = |think: u64| {
+        let lines = [
+            system(20),
+            user("u1", &words(1_100), 1_000),
+            user_line("a1", &words(400), 5_000),
+            user("u2", &words(120), 5_000 + think),
+            user_line("a2", "Fine.", 9_000 + think),
+        ];
+        run(&session(0.01, &lines), "claude-code:precompute=true,microcompact=off")
+    };
+    let slow = with(60_000);
+    assert_eq!(only(&slow).fate, Fate::InTime);
+    assert_eq!(
+        (
+            slow.summary.blocked_ms,
+            slow.summary.compactions,
+            requests_with(&slow, Purpose::Summary).len()
+        ),
+        (0, 1, 1)
+    );
+    let fast = with(100);
+    let b = only(&fast);
+    assert_eq!((b.fate, b.delivered_ms, b.waited_ms), (Fate::LateProceeded, None, 0));
+    // A second summary is requested, and the strategy waits for it.
+    let asked = requests_with(&fast, Purpose::Summary);
+    assert_eq!(
+        asked.iter().map(|q| q.phase).collect::<Vec<_>>(),
+        [Some(Phase::Background), Some(Phase::MidTurn)]
+    );
+    assert_eq!(fast.summary.blocked_ms, asked[1].latency_ms);
+}
+
 /// A long answer, a pause of `ms`, and another message.
 fn with_a_pause(ms: u64) -> Scenario {
     let lines = [

@@ -191,6 +191,11 @@ impl PromptItem for Item {
         };
         self.with(content)
     }
+    /// Replaces the text and keeps the original hash, so that the prefix is still read from the
+    /// cache.
+    fn deleted(&self, text: &str) -> Self {
+        Item { hash: self.hash, ..self.cleared(text) }
+    }
 }
 
 impl Content {

@@ -1,9 +1,11 @@
 //! Compares each request with the previous one: tokens shared at the beginning, and tokens written
 //! again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, common_prefix, is_system, total_tokens};
+use ctxbench_core::context_editing;
 use ctxbench_core::request::Request;
 use rapidhash::RapidHashMap as HashMap;
 
@@ -71,21 +73,29 @@ impl Prefix {
         logical: &[Arc<Block>],
         served: Option<Served>,
     ) -> SharedPrefix {
+        // `cache_edits` removes results after the prefix, so the cache sees them as they were sent.
         let by = &request.model.counting;
-        let head = common_prefix(&self.blocks, logical);
+        let kept =
+            request.server_edits.iter().any(|e| !context_editing::deleted_results(e).is_empty());
+        let (model, edits) = (&request.model, &request.server_edits);
+        let sent = match kept {
+            true => Cow::Owned(context_editing::visible(model, edits, request.blocks.clone())),
+            false => Cow::Borrowed(logical),
+        };
+        let head = common_prefix(&self.blocks, &sent);
         // After the first difference, the system part may differ while the conversation continues
         // unchanged.
         let spoken = |blocks: &[Arc<Block>]| -> Vec<Arc<Block>> {
             blocks.iter().filter(|b| !is_system(b)).cloned().collect()
         };
         let (shared, old_rest, new_rest) =
-            (spoken(&logical[..head]), spoken(&self.blocks[head..]), spoken(&logical[head..]));
+            (spoken(&sent[..head]), spoken(&self.blocks[head..]), spoken(&sent[head..]));
         let further = common_prefix(&old_rest, &new_rest);
         let first = shared.is_empty() && old_rest.is_empty();
         let at_head = total_tokens(by, &shared);
         let same = shared.len() + further;
         let again = served.filter(|_| !first);
-        let again = again.map(|served| self.again(request, logical, same, served));
+        let again = again.map(|served| self.again(request, &sent, logical, same, served));
         let shared = SharedPrefix {
             common: at_head + total_tokens(by, &new_rest[..further]),
             earlier_tokens: (!first).then(|| at_head + total_tokens(by, &old_rest)),
@@ -102,8 +112,8 @@ impl Prefix {
             }
             self.tools = request.tools.as_ref().map(|t| t.hash());
             self.blocks.truncate(head);
-            self.blocks.extend_from_slice(&logical[head..]);
-            for b in &logical[head..] {
+            self.blocks.extend_from_slice(&sent[head..]);
+            for b in &sent[head..] {
                 *self.hashes.entry(b.hash).or_default() += 1;
             }
         }
@@ -115,6 +125,7 @@ impl Prefix {
     fn again(
         &self,
         request: &Request,
+        sent: &[Arc<Block>],
         logical: &[Arc<Block>],
         same: usize,
         Served { read: served, expired }: Served,
@@ -135,9 +146,9 @@ impl Prefix {
         }
         let mut at = tools;
         let mut unchanged = same;
-        for b in logical {
+        for (b, seen) in sent.iter().zip(logical) {
             let begin = at;
-            at += b.tokens(by);
+            at += seen.tokens(by);
             let stands = is_system(b) || unchanged > 0;
             unchanged = unchanged.saturating_sub(usize::from(!is_system(b)));
             if at > served && self.hashes.contains_key(&b.hash) {

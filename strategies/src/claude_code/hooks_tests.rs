@@ -75,3 +75,16 @@ fn at_the_limit_a_blocked_compaction_fails_the_turn() {
     assert!(failure.contains("prompt is too long: 2100") && failure.contains("hook"), "{failure}");
     assert!(p.summaries().is_empty());
 }
+
+#[test]
+fn a_summary_prepared_without_the_hooks_words_is_not_used() {
+    let phases = |spec: &str| -> Vec<Option<Phase>> {
+        three_reads(spec, false).summaries().iter().map(|r| r.phase).collect()
+    };
+    let background = Some(Phase::Background);
+    assert_eq!(phases("claude-code:warning_distance=60k,precompute=true"), [background]);
+    assert_eq!(
+        phases("claude-code:warning_distance=60k,precompute=true,hook_before=name the branch"),
+        [background, Some(Phase::MidTurn)]
+    );
+}

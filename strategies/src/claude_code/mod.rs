@@ -31,7 +31,7 @@ mod tests;
 use ctxbench_core::prelude::*;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles, MemoryTable, load};
 
-use crate::descriptor::{About, BuildRequest, Product, Version};
+use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
 use crate::persist::PersistFormat;
 use described::{Wu2, three_tiers};
 use rules::{ClaudeCodeSettings, Micro};
@@ -45,6 +45,14 @@ const OLDER_RESERVE: u64 = 32_000;
 impl Product for ClaudeCode {
     fn about(&self) -> About {
         About::read(include_str!("about.toml"))
+    }
+
+    fn needs(&self, b: &BuildRequest<'_>) -> Option<Requirement> {
+        let edits = b.settings::<ClaudeCodeSettings>().microcompact == Micro::CacheEdits;
+        edits.then_some(Requirement {
+            is_met: |c| c.context_editing,
+            reason: "edits of a cached prefix exist on the Anthropic API only",
+        })
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {

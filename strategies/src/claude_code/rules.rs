@@ -20,6 +20,7 @@ pub(crate) struct ClaudeCodeSettings {
     pub(crate) micro_minimum: u64,
     pub(crate) micro_gap_ms: u64,
     pub(crate) micro_gap_keep: u64,
+    pub(crate) micro_active: u64,
     pub(crate) output_chars: u64,
     pub(crate) shell_chars: u64,
     pub(crate) search_chars: u64,
@@ -46,6 +47,7 @@ pub(crate) struct ClaudeCodeSettings {
     pub(crate) hook_before: Option<Arc<str>>,
     pub(crate) hook_blocks: HookBlocks,
     pub(crate) hook_after: Option<Arc<str>>,
+    pub(crate) precompute: bool,
     pub(crate) idle_compaction: bool,
     pub(crate) idle_min_tokens: u64,
     pub(crate) idle_share: f64,
@@ -58,7 +60,7 @@ pub(crate) struct ClaudeCodeSettings {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Micro {
     /// Nothing: tokens go by compaction alone.
     Off,
@@ -66,6 +68,9 @@ pub(crate) enum Micro {
     Count,
     /// After a pause that outlasts the cache.
     Time,
+    /// When too many results are active: the provider takes them out and its cached prefix
+    /// stays valid.
+    CacheEdits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

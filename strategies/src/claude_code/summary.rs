@@ -6,6 +6,8 @@
 //! charged like any other. When the context is full, notes and a verbatim tail replace the
 //! conversation without a model call, unless the result is still too large.
 
+use std::collections::HashMap;
+
 use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
@@ -17,6 +19,8 @@ use super::rules::{
 pub(crate) struct Summaries {
     pub settings: ClaudeCodeSettings,
     pub words: ClaudeCodeWords,
+    /// Results that the provider removes from the prefix.
+    pub deleted: Deleted,
 }
 
 /// Reasons for a failure when only one group of messages is left to summarise.
@@ -41,14 +45,16 @@ impl Summaries {
     }
 
     pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
-        Summaries { settings, words }
+        Summaries { settings, words, deleted: Deleted::default() }
     }
 
     /// Builds a request with these blocks, of which the last is the instruction.
-    fn request(&self, s: &Engine, phase: Phase, blocks: Vec<Arc<Block>>) -> Request {
+    fn request(&self, s: &Engine, phase: Phase, blocks: &[Arc<Block>]) -> Request {
+        let (blocks, server_edits) = self.deleted.as_sent(blocks);
         Request {
             max_tokens: Some(self.settings.summary_max_tokens),
             ttl: self.ttl(s),
+            server_edits,
             ..s.summary_request(phase, blocks, true)
         }
     }
@@ -91,7 +97,7 @@ impl Summaries {
             }
             blocks.extend_from_slice(&history[from..upto]);
             blocks.push(prompt.clone());
-            let request = self.request(s, phase, blocks);
+            let request = self.request(s, phase, &blocks);
             match s.send(&request).await {
                 Ok(reply) => {
                     let text = reply
@@ -134,7 +140,7 @@ impl Prepared {
         let newest = blocks.iter().rev().find(|b| !b.origin.is_empty()).map(|b| b.message);
         let (None, Some(upto)) = (&self.0, newest) else { return false };
         blocks.extend(last);
-        let request = asked.request(s, Phase::Background, blocks);
+        let request = asked.request(s, Phase::Background, &blocks);
         let task = s.spawn(&request).await;
         self.0 = Some((task, request, upto));
         true
@@ -211,6 +217,37 @@ fn without_oldest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
 fn without_newest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
     let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
     starts.iter().copied().rfind(|&i| estimate(&history[i..]) >= tokens).or(starts.first().copied())
+}
+
+/// Results that the provider removes from its cached prefix. The view shows them cleared, like the
+/// model sees them. The request contains them unchanged and lists them in an edit.
+#[derive(Default)]
+pub(crate) struct Deleted(HashMap<Arc<str>, Arc<Block>>);
+
+impl Deleted {
+    /// Remembers the results at these positions.
+    pub fn remember(&mut self, blocks: &[Arc<Block>], at: &[usize]) {
+        let by_call = |b: &Arc<Block>| Some((b.call_id()?.into(), b.clone()));
+        self.0.extend(at.iter().filter_map(|&i| by_call(&blocks[i])));
+    }
+
+    /// Returns the blocks of the view for a request, with deleted results restored, and the edit
+    /// that lists them.
+    pub fn as_sent(&self, blocks: &[Arc<Block>]) -> (Vec<Arc<Block>>, Vec<ServerEdit>) {
+        let mut results: Vec<Arc<str>> = Vec::new();
+        let mut as_it_was = |b: &Arc<Block>| {
+            let cleared = b.kind == BlockKind::Output && b.form == BlockForm::Cleared;
+            let id = b.call_id().filter(|_| cleared);
+            let Some((id, was)) = id.and_then(|id| self.0.get_key_value(id)) else {
+                return b.clone();
+            };
+            results.push(id.clone());
+            was.clone()
+        };
+        let blocks = blocks.iter().map(&mut as_it_was).collect();
+        let edit = (!results.is_empty()).then_some(ServerEdit::CacheEdits { results });
+        (blocks, edit.into_iter().collect())
+    }
 }
 
 #[derive(Default)]

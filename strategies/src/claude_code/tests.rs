@@ -1,4 +1,6 @@
-use ctxbench_core::block::BlockKind::{Base, Context, File, Output, Summary, User};
+use ctxbench_core::block::BlockKind::{
+    Assistant, Base, Call, Context, File, Output, Summary, User,
+};
 use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
@@ -196,6 +198,43 @@ fn two_turns<const N: usize>(sizes: &[usize], again: [Answer; N]) -> Script {
     reading(sizes).then([user("n", "more")], again)
 }
 
+fn deleted(r: &Request) -> Vec<&str> {
+    r.server_edits
+        .iter()
+        .flat_map(ctxbench_core::context_editing::deleted_results)
+        .map(|id| &**id)
+        .collect()
+}
+
+#[test]
+fn the_provider_deletes_what_exceeds_twelve_results_and_the_prefix_goes_out_as_it_was() {
+    // docs/sources/claude-code.md §1.2, path 2: twelve active results.
+    let script = || reading(&[5; 14]);
+    let p = play("claude-code:microcompact=cache-edits", script());
+    assert_eq!(p.compactions(), ["cache_edits", "cache_edits"]);
+    let [.., before, last] = &p.requests[..] else { panic!("several requests") };
+    assert_eq!((deleted(before), deleted(last)), (vec!["c0"], vec!["c0", "c1"]));
+    assert_eq!(cleared(last), 0, "what is sent stays as it was");
+    assert!(is_prefix(&before.blocks, &last.blocks));
+    assert_eq!(
+        p.engine.context.blocks().iter().filter(|b| b.form == BlockForm::Cleared).count(),
+        2,
+        "what the model sees does not"
+    );
+    let fewer = play("claude-code:microcompact=cache-edits,micro_active=20", script());
+    assert!(fewer.requests.iter().all(|r| r.server_edits.is_empty()));
+}
+
+#[test]
+fn a_summary_request_names_the_deleted_results_too() {
+    let script = reading(&[5; 13]).then([compact()], []);
+    let p = play("claude-code:microcompact=cache-edits", script);
+    let asked = p.last();
+    assert_eq!((asked.purpose, deleted(asked)), (Purpose::Summary, vec!["c0"]));
+    let before = &p.requests[p.requests.len() - 2];
+    assert!(is_prefix(&before.blocks, &asked.blocks));
+}
+
 #[test]
 fn trimming_the_tail_keeps_prefix_and_last_request() {
     let p = play("claude-code:trim=tail", refused_twice());
@@ -352,4 +391,25 @@ fn messages_stay_behind_the_summary_if_told() {
     };
     assert_eq!(last("claude-code"), ["User:third"]);
     assert_eq!(last("claude-code:keep_messages=2"), ["User:second", "Assistant:b", "User:third"]);
+}
+
+#[test]
+fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
+    // Warning level 1,470, threshold 1,670. The second read exceeds the first, and the third the
+    // second.
+    let p = |spec: &str| {
+        let script = reading(&[600, 730, 230, 10])
+            .summaries(vec![text_answer("EARLY"), text_answer("LATE")]);
+        play(spec, script.scaled(0.01))
+    };
+    let early = p("claude-code:microcompact=off,precompute=true");
+    assert_eq!(early.compactions(), ["compact"]);
+    let asked = early.summaries();
+    assert_eq!(asked.iter().map(|r| r.phase).collect::<Vec<_>>(), [Some(Phase::Background)]);
+    let after = early.requests.iter().find(|r| r.blocks.iter().any(|b| b.kind == Summary)).unwrap();
+    assert!(after.blocks.iter().any(|b| b.text.contains("EARLY")));
+    // The third read is newer than the notes, so text, call and result are verbatim.
+    assert_eq!(kinds(after)[after.blocks.len() - 3..], [Assistant, Call, Output]);
+    let foreground = p("claude-code:microcompact=off");
+    assert_eq!(foreground.summaries()[0].phase, Some(Phase::MidTurn));
 }

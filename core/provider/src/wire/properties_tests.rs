@@ -142,8 +142,15 @@ fn edits() -> impl Strategy<Value = Vec<ServerEdit>> {
             pause,
         },
     );
-    (prop::option::of(thinking), prop::option::of(clear), prop::option::of(compact))
-        .prop_map(|(a, b, c)| a.into_iter().chain(b).chain(c).collect())
+    let deleted = prop::collection::vec(id().prop_map(Arc::from), 0..3)
+        .prop_map(|results| ServerEdit::CacheEdits { results });
+    (
+        prop::option::of(thinking),
+        prop::option::of(clear),
+        prop::option::of(compact),
+        prop::option::of(deleted),
+    )
+        .prop_map(|(a, b, c, d)| a.into_iter().chain(b).chain(c).chain(d).collect())
 }
 
 fn request(wire: Wire) -> impl Strategy<Value = Request> {

@@ -56,6 +56,7 @@ impl ClaudeCodeProgram {
             self.pause_summary(s, false).await;
         } else {
             s.trigger("idle", self.believed(s), self.asked.settings.idle_min_tokens);
+            self.state.prepared.cancel(s);
             let extra = self.asked.settings.instructions(None);
             let prompt = self.asked.instruction(extra.as_deref());
             self.state.pause.summary.begin(s, &self.asked, [prompt]).await;

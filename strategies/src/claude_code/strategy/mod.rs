@@ -10,7 +10,7 @@ use super::rules::{
     ClaudeCodeSettings, ClaudeCodeWords, Levels, Micro, Trigger, believed, clearable, estimate,
     excess, is_too_long, last_messages, levels, new_from, too_much,
 };
-use super::summary::{FinishedSummary, SessionMemory, Summaries};
+use super::summary::{Deleted, FinishedSummary, Prepared, SessionMemory, Summaries};
 use crate::scoped::Scoped;
 
 use idle::Pause;
@@ -48,6 +48,8 @@ pub(crate) struct ProgramState {
     refills: u64,
     /// Views to restore when a rewind crosses a compaction (docs/sources/claude-code.md §1.5).
     undo: UndoStack,
+    /// Summary in progress before it is needed.
+    pub prepared: Prepared,
     /// Work during a pause of the user.
     pub pause: Pause,
     scoped: Scoped,
@@ -112,6 +114,11 @@ impl ClaudeCodeProgram {
                 let at = old(set.micro_gap_keep, 0);
                 self.clear(s, &at, Some(("idle_gap", 0)));
             }
+            Micro::CacheEdits if s.model.capabilities.context_editing => {
+                let at = old(set.micro_active, 0);
+                self.asked.deleted.remember(s.context.blocks(), &at);
+                self.clear(s, &at, None);
+            }
             _ => {}
         }
     }
@@ -129,8 +136,10 @@ impl ClaudeCodeProgram {
         let known = new_from(&view);
         let freed = estimate(&s.context.blocks()[..known]).saturating_sub(estimate(&view[..known]));
         self.state.reported = self.state.reported.map(|n| n.saturating_sub(freed));
+        let by_provider = self.settings().microcompact == Micro::CacheEdits;
+        let mechanism = if by_provider { "cache_edits" } else { "microcompact" };
         // Smaller results do not separate a call from its result.
-        let _ = s.compacted(CompactionKind::Clear, "microcompact", Phase::MidTurn, view);
+        let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
     }
 
     /// Saves results of one message to files if they are too large together, though each is small
@@ -174,9 +183,22 @@ impl ClaudeCodeProgram {
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
+        let mut ready = None;
+        if phase == Phase::MidTurn && over.is_none() && self.settings().hook_before.is_none() {
+            let prepared = &mut self.state.prepared;
+            ready = prepared.take(s, &history, false).await;
+            // A summary that is not ready is not waited for.
+            prepared.missed(s);
+            prepared.cancel(s);
+        }
         let extra = self.settings().instructions(extra);
-        let shown = (&fixed[..], &history[..]);
-        let written = self.asked.ask(s, phase, extra.as_deref(), over, shown).await?;
+        let written = match ready {
+            Some(written) => written,
+            None => {
+                let shown = (&fixed[..], &history[..]);
+                self.asked.ask(s, phase, extra.as_deref(), over, shown).await?
+            }
+        };
         self.install_summary(s, phase, &written, fixed, &history, keep)
     }
 
@@ -303,12 +325,14 @@ impl ClaudeCodeProgram {
         let sides = if from_here { [before, &summary] } else { [&summary, after] };
         self.replace(s, mode.word(), phase, [&fixed[..], sides[0], sides[1]].concat())?;
         self.memory.forget(s);
+        self.state.prepared.cancel(s);
         Ok(())
     }
 
     /// Cancels background work because the conversation changed.
     fn drop_background(&mut self, s: &mut Engine) {
         self.memory.forget(s);
+        self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
     }
 
@@ -337,6 +361,7 @@ impl Strategy for ClaudeCodeProgram {
     async fn on_start(&mut self, s: &mut Engine) {
         self.drop_background(s);
         self.state = ProgramState::default();
+        self.asked.deleted = Deleted::default();
         cut_indexes(s);
         s.show_fixed();
         if self.settings().scoped_rules {
@@ -349,6 +374,7 @@ impl Strategy for ClaudeCodeProgram {
             return;
         }
         // Background requests ended with the program.
+        self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
         self.memory.stop(s);
         self.offer(s).await;
@@ -389,7 +415,8 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     fn request(&mut self, s: &Engine) -> Request {
-        Request { ttl: self.asked.ttl(s), ..s.sample_request() }
+        let (blocks, server_edits) = self.asked.deleted.as_sent(s.context.blocks());
+        Request { ttl: self.asked.ttl(s), blocks, server_edits, ..s.sample_request() }
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
@@ -406,6 +433,10 @@ impl Strategy for ClaudeCodeProgram {
         }
         let believed = self.believed(s);
         self.memory.tend(s, &self.asked, believed).await;
+        if self.settings().precompute && !self.gave_up() && believed >= self.levels(s).warning {
+            let prompt = self.asked.instruction(None);
+            self.state.prepared.begin(s, &self.asked, [prompt]).await;
+        }
         Flow::Proceed
     }
 

@@ -101,7 +101,9 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let input = input.chunk_by(|a, b| a.message == b.message).map(|group| item(group, block));
     let threshold = request.server_edits.iter().find_map(|e| match e {
         ServerEdit::Compact { trigger, .. } => Some(*trigger),
-        ServerEdit::ClearToolUses { .. } | ServerEdit::ClearThinking { .. } => None,
+        ServerEdit::ClearToolUses { .. }
+        | ServerEdit::ClearThinking { .. }
+        | ServerEdit::CacheEdits { .. } => None,
     });
     let compaction =
         |n| vec![CompactionManagement { kind: "compaction".into(), compact_threshold: Some(n) }];
