@@ -1,4 +1,5 @@
-//! Aider's chat history (`.aider.chat.history.md`, docs/sources/aider.md §1.5).
+//! Aider's chat history (`.aider.chat.history.md`), with the `.aider.llm.history` of the same
+//! folder where it exists (docs/sources/aider.md §1.5).
 //!
 //! Rules, where the format leaves a choice:
 //! - Each `# aider chat started at` begins a session, named by its time.
@@ -13,8 +14,12 @@
 //!   alone.
 //! - `Tokens:` are the counters of the reply before, unless they are rounded (`12k`). `Cost:` is
 //!   what Aider computed; a call costs what the session costs more than before it.
+//! - Of the history of requests, the system prompt of a session's first request is taken.
 
 mod asked;
+mod requests;
+
+use std::path::PathBuf;
 
 use crate::formats::prelude::*;
 use ctxbench_session::Billing;
@@ -22,7 +27,7 @@ use ctxbench_session::Billing;
 pub(super) const FORMAT: Format = Format {
     title: "Aider",
     name: "aider",
-    untold: "system prompt, files in the chat and the map of the repository, summaries of the history, times of \
+    untold: "files in the chat and the map of the repository, summaries of the history, times of \
              messages, counters that are rounded, and whether others are the provider's or Aider's \
              own count",
     sniff,
@@ -32,6 +37,9 @@ pub(super) const FORMAT: Format = Format {
 
 const START: &str = "# aider chat started at ";
 
+/// Name of the request history.
+const REQUESTS: &str = ".aider.llm.history";
+
 fn sniff(head: &Head) -> bool {
     let mut lines = head.text.lines().map(str::trim_end).filter(|l| !l.is_empty());
     head.entries.is_none() && lines.next().is_some_and(|l| l.starts_with(START))
@@ -39,6 +47,11 @@ fn sniff(head: &Head) -> bool {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
+    let beside = source.folder().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
+    let requests = match &beside {
+        Some(path) => requests::first_prompts(&Source::at(path).text()?),
+        None => Vec::new(),
+    };
     let strict = lines(&text).any(|(_, l)| l.starts_with("#### ") && l.ends_with("  "));
     let mut chat: Option<Chat> = None;
     for (number, line) in lines(&text) {
@@ -48,12 +61,12 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
             }
             continue;
         };
-        let next = Chat { started: started.trim().to_string(), ..Chat::default() };
+        let next = Chat { line: number, started: started.trim().to_string(), ..Chat::default() };
         if let Some(ended) = chat.replace(next) {
-            ended.hand_over(source, sink)?;
+            ended.hand_over(source, &requests, &beside, sink)?;
         }
     }
-    chat.map_or(Ok(()), |last| last.hand_over(source, sink))
+    chat.map_or(Ok(()), |last| last.hand_over(source, &requests, &beside, sink))
 }
 
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -79,6 +92,7 @@ struct AuthorBlock {
 /// Chat that is being read.
 #[derive(Default)]
 struct Chat {
+    line: usize,
     started: String,
     blocks: Vec<AuthorBlock>,
     /// A blank line followed the newest block.
@@ -114,7 +128,13 @@ impl Chat {
         }
     }
 
-    fn hand_over(self, source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
+    fn hand_over(
+        self,
+        source: &Source<'_>,
+        requests: &[(i64, String)],
+        beside: &Option<PathBuf>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Ended> {
         // Only the first message has a time.
         let mut stamp = time::normal(&self.started);
         let mut out = Recording {
@@ -125,6 +145,14 @@ impl Chat {
             )),
             ..Recording::default()
         };
+        // The two files write time stamps differently.
+        let prompt = stamp.as_deref().and_then(time::millis);
+        let prompt = prompt.and_then(|at| requests.iter().find(|(t, _)| *t >= at));
+        if let Some((_, system)) = prompt {
+            let what = StepKind::System(system.clone());
+            out.steps.push(RecordingStep::new(self.line, None, what));
+            out.beside.extend(beside.clone());
+        }
         let (mut model, mut spent) = (None, 0.0);
         for (n, block) in self.blocks.iter().enumerate() {
             let what = match block.who {

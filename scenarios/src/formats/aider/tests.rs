@@ -187,3 +187,21 @@ fn what_the_program_asks_by_itself_is_a_message() {
     let unanswered = [&REPAIRS[..end], "\n\n#### two  \n"].concat();
     assert_eq!(entries_of(&unanswered), ["user: one", "model: First.", "user: two"]);
 }
+
+#[test]
+fn the_history_of_requests_gives_the_system_prompt() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(".aider.chat.history.md");
+    std::fs::write(&path, CHATS).unwrap();
+    let requests = "TO LLM 2026-01-01T10:01:00\n-------\nSYSTEM Be brief.\nSYSTEM \nSYSTEM Edit files.\n-------\n\
+        USER one\nSYSTEM reminder\nLLM RESPONSE 2026-01-01T10:01:09\nASSISTANT Done\nTO LLM 2026-01-02T09:00:05\n-------\nUSER again\n";
+    std::fs::write(dir.path().join(".aider.llm.history"), requests).unwrap();
+    let all = all(&Source::at(&path));
+    assert_eq!(describe(&all[0].session)[0], "system: Be brief.\n\nEdit files.");
+    assert!(
+        all[0].warnings.iter().any(|w| w.contains(".aider.llm.history")),
+        "{:?}",
+        all[0].warnings
+    );
+    assert!(!describe(&all[1].session).iter().any(|e| e.starts_with("system")));
+}
