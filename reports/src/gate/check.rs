@@ -38,7 +38,7 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
     for (key, base) in &stored {
         match fresh.get(key) {
             Some((_, row)) => gate.row(base.1, row),
-            None => gate.put(
+            None => gate.add(
                 base.1,
                 "row",
                 Outcome::Fail,
@@ -47,9 +47,9 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
         }
     }
     for (_, (_, row)) in fresh.iter().filter(|(key, _)| !stored.contains_key(*key)) {
-        gate.put(row, "row", Outcome::Noted, "is new: not in the baseline".into());
+        gate.add(row, "row", Outcome::Noted, "is new: not in the baseline".into());
         if row.integrity_failures > 0 {
-            gate.put(
+            gate.add(
                 row,
                 "integrity_failures",
                 Outcome::Fail,
@@ -106,7 +106,7 @@ impl Checks<'_> {
         out
     }
 
-    fn put(&mut self, row: &BaselineRow, metric: &str, outcome: Outcome, text: String) {
+    fn add(&mut self, row: &BaselineRow, metric: &str, outcome: Outcome, text: String) {
         let name = view::name(&row.scenario, &row.strategy, &row.model, self.several);
         let metric = metric.into();
         self.report.checks.push(Check { row: name, metric, outcome, reason: text });
@@ -122,13 +122,13 @@ impl Checks<'_> {
             let (b, n) = (figure(base), figure(new));
             if gate.decides && !self.options.limited(metric.column) {
                 let (outcome, text) = judge(metric, gate, b, n);
-                self.put(new, metric.column, outcome, text);
+                self.add(new, metric.column, outcome, text);
             }
             if let (false, Some(b), Some(n)) = (gate.decides, b, n)
                 && metric.better.gain(b, n) < -gate.slack.allowance(b)
             {
                 let text = format!("{} (not gated)", change(metric, gate, Some(b), Some(n)));
-                self.put(new, metric.column, Outcome::Noted, text);
+                self.add(new, metric.column, Outcome::Noted, text);
             }
         }
     }
@@ -143,7 +143,7 @@ impl Checks<'_> {
             Ordering::Equal => Outcome::Pass,
             Ordering::Less => Outcome::Improved,
         };
-        self.put(
+        self.add(
             new,
             "integrity_failures",
             outcome,
@@ -166,7 +166,7 @@ impl Checks<'_> {
             "another session than in the baseline ({b} → {n} recorded steps), so its figures are \
              not compared; store a new one (--store)"
         );
-        self.put(new, "session", Outcome::Fail, text);
+        self.add(new, "session", Outcome::Fail, text);
         false
     }
 
@@ -184,16 +184,16 @@ impl Checks<'_> {
             }
             Ordering::Equal if further == Ordering::Greater => (Outcome::Improved, ""),
             Ordering::Equal if b != n => {
-                self.put(new, "status", Outcome::Noted, change);
+                self.add(new, "status", Outcome::Noted, change);
                 return true;
             }
             Ordering::Equal => {
-                self.put(new, "status", Outcome::Pass, format!("status {}", n.word()));
+                self.add(new, "status", Outcome::Pass, format!("status {}", n.word()));
                 return n != Status::NotApplicable;
             }
         };
         let text = format!("{change}, {steps}{allowed}; its other figures are not compared");
-        self.put(new, "status", outcome, text);
+        self.add(new, "status", outcome, text);
         false
     }
 
@@ -209,7 +209,7 @@ impl Checks<'_> {
             let within =
                 if ceiling { x <= limit.bound + EPSILON } else { x >= limit.bound - EPSILON };
             let outcome = if within { Outcome::Pass } else { Outcome::Fail };
-            self.put(
+            self.add(
                 row,
                 &limit.metric,
                 outcome,

@@ -23,7 +23,13 @@ pub(super) const SESSION: &str = "ses_000000000000ctxbenchsession";
 /// Storage of the objects.
 pub(super) trait Drawer: Send {
     /// Stores or updates a message, or a part of `message`.
-    fn put(&mut self, id: &str, message: Option<&str>, at: u64, object: &Value) -> Result<()>;
+    fn store_object(
+        &mut self,
+        id: &str,
+        message: Option<&str>,
+        at: u64,
+        object: &Value,
+    ) -> Result<()>;
     /// Returns a page of messages with their parts before an ID, newest first, and the bytes read.
     fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)>;
     /// Returns a description of each damaged object.
@@ -82,13 +88,13 @@ impl<D: Drawer> OpenCodeStore<D> {
         // is stored: a crash in between loses nothing.
         let mut begun = info.clone();
         let finished = begun.as_object_mut().and_then(|m| m.remove("finish")).is_some();
-        self.drawer.put(&id, None, self.clock, &begun)?;
+        self.drawer.store_object(&id, None, self.clock, &begun)?;
         for part in parts {
             let part_id = self.id("prt");
-            self.drawer.put(&part_id, Some(&id), self.clock, &part)?;
+            self.drawer.store_object(&part_id, Some(&id), self.clock, &part)?;
         }
         if finished {
-            self.drawer.put(&id, None, self.clock, &info)?;
+            self.drawer.store_object(&id, None, self.clock, &info)?;
         }
         Ok(id)
     }
@@ -131,7 +137,7 @@ impl<D: Drawer> OpenCodeStore<D> {
         })?;
         let Some(((id, mut part), message)) = found else { return Ok(()) };
         change(field(&mut part, "state"));
-        self.drawer.put(&id, Some(&message), self.clock, &part)
+        self.drawer.store_object(&id, Some(&message), self.clock, &part)
     }
 
     fn compact(&mut self, view: &[StoredMessage]) -> Result<()> {
@@ -361,8 +367,14 @@ mod tests {
     }
 
     impl Drawer for Dying {
-        fn put(&mut self, id: &str, message: Option<&str>, at: u64, object: &Value) -> Result<()> {
-            self.write()?.put(id, message, at, object)
+        fn store_object(
+            &mut self,
+            id: &str,
+            message: Option<&str>,
+            at: u64,
+            object: &Value,
+        ) -> Result<()> {
+            self.write()?.store_object(id, message, at, object)
         }
 
         fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)> {

@@ -84,7 +84,13 @@ impl Tables {
 }
 
 impl Drawer for Tables {
-    fn put(&mut self, id: &str, message: Option<&str>, at: u64, object: &Value) -> Result<()> {
+    fn store_object(
+        &mut self,
+        id: &str,
+        message: Option<&str>,
+        at: u64,
+        object: &Value,
+    ) -> Result<()> {
         let (row, doing) = match message {
             None => (
                 "message (id, session_id, time_created, time_updated, data) VALUES (?2",
@@ -202,7 +208,13 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 impl Drawer for FileTree {
-    fn put(&mut self, id: &str, message: Option<&str>, _: u64, object: &Value) -> Result<()> {
+    fn store_object(
+        &mut self,
+        id: &str,
+        message: Option<&str>,
+        _: u64,
+        object: &Value,
+    ) -> Result<()> {
         let Some(message) = message else { return write(&self.message(id), object) };
         let dir = self.root.join("part").join(message);
         std::fs::create_dir_all(&dir).map_err(PersistError::io(&dir, "make the folder"))?;
