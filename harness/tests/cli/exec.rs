@@ -105,7 +105,7 @@ fn faulty_program_is_an_error_row_only() {
         ("twice", "", &["is in the list twice"]),
         ("orphan", "", &["is shown without the result that it has"]),
         ("forget-all", "", &["`keep` is empty"]),
-        ("bad-message", "", &["role `wizard`", "abracadabra"]),
+        ("bad-message", "", &["unknown variant `wizard`", "abracadabra"]),
         ("neither", "", &["unknown field `shown`"]),
         ("error", "", &["no idea (code -32603)"]),
         ("other-answers", "exec.twice=true", &["a second run went otherwise", "exec.twice"]),
