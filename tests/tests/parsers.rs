@@ -23,7 +23,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
     let built_in = |ends: &str| files(&data.join("../../scenarios/data"), ends);
     let found = match door {
-        "session" => files(&data, ".jsonl"),
+        "session" | "export" => files(&data, ".jsonl"),
         "scenario" => built_in(".toml"),
         "recording" | "validate" => {
             let mut all = files(&data.join("validate"), ".jsonl");
