@@ -32,6 +32,7 @@ mod memory_files;
 mod models;
 mod monitoring;
 mod opencode_failures;
+mod prompt_sizes;
 mod recompute;
 mod record;
 mod recorded_drives;
