@@ -290,6 +290,9 @@ pub struct About {
     pub rewind: Rewind,
     /// True if recorded cases of the program exist.
     pub recorded: bool,
+    /// True if the program never sends reasoning again, because its own provider does not require
+    /// it. With a model of another provider this breaks no rule.
+    pub omits_reasoning: bool,
     pub color: PlotColor,
     /// Project files that it reads before the first message.
     pub files: MemoryFiles,
@@ -317,6 +320,7 @@ impl Default for About {
             manual: ManualCompaction::WithInstructions,
             rewind: Rewind::default(),
             recorded: false,
+            omits_reasoning: false,
             color: PlotColor::Palette(0),
             files: MemoryFiles::None("not a product"),
             settings_file: None,

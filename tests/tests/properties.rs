@@ -64,12 +64,6 @@ const BREAKS: &[(&str, Rule, &str)] = &[
          (docs/sources/token-budgeting.md §3.4)",
     ),
     (
-        "gemini-cli",
-        Rule::ReasoningRemoved,
-        "the program sends no thoughts back, only the signatures of its calls \
-         (docs/sources/gemini-cli.md)",
-    ),
-    (
         "opencode",
         Rule::DanglingMarker,
         "a summary that fails leaves its marker in place (docs/sources/opencode.md §3.4)",

@@ -66,8 +66,9 @@ pub(super) struct Observer {
     paused: Option<Arc<str>>,
     /// Number of restarts of the session that are still to come.
     restarts: usize,
-    /// Messages with reasoning.
+    /// Messages with reasoning that later requests must show.
     reasoned: HashSet<MessageId>,
+    omits_reasoning: bool,
 }
 
 /// Requests per recorded step after which a run counts as a livelock, in addition to
@@ -110,6 +111,7 @@ impl Observer {
             paused: None,
             restarts: path.moves.iter().filter(|m| matches!(m.action, Action::Restart)).count(),
             reasoned: HashSet::new(),
+            omits_reasoning: spec.descriptor.omits_reasoning,
             log,
         }
     }
@@ -351,7 +353,7 @@ impl Observer {
         // A provider wants only the reasoning back that it signed. Programs show other thoughts to
         // the user alone.
         let signed = |p: &Part| matches!(p, Part::Reasoning { encrypted: Some(_), .. });
-        if reply.is_some_and(|r| r.parts.iter().any(signed)) {
+        if !self.omits_reasoning && reply.is_some_and(|r| r.parts.iter().any(signed)) {
             self.reasoned.insert(COMING);
         }
         broken
