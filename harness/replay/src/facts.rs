@@ -61,43 +61,43 @@ pub(super) fn readable(b: &Block) -> &str {
 /// Facts of a session in one replay.
 pub(super) struct FactBook {
     pub(super) known: Arc<SessionCache>,
-    /// Facts in blocks, by hash of the block.
+    /// Units in blocks, by hash of the block.
     carried: HashMap<u64, Arc<Carried>>,
     licences: Licences,
     view: FactView,
 }
 
-/// Facts that each reply and summary may restate. Consecutive sets are similar, so only their
+/// Units that each reply and summary may restate. Consecutive sets are similar, so only their
 /// differences are stored.
 #[derive(Default)]
 struct Licences {
     /// Number of the set of each message.
     of: HashMap<MessageId, u32>,
-    /// For each fact, the numbers of the sets that add and remove it, alternating.
+    /// For each unit, the numbers of the sets that add and remove it, alternating.
     changes: Vec<Vec<u32>>,
     sets: u32,
 }
 
 impl Licences {
-    /// Returns whether a message may show a fact. Always true for messages that are not replies.
-    fn may_say(&self, message: MessageId, fact: usize) -> bool {
+    /// Returns whether a message may show a unit. Always true for messages that are not replies.
+    fn may_say(&self, message: MessageId, unit: usize) -> bool {
         let holds = |set: &u32| {
-            let changes = self.changes.get(fact).map_or(&[][..], Vec::as_slice);
+            let changes = self.changes.get(unit).map_or(&[][..], Vec::as_slice);
             changes.partition_point(|c| c <= set) % 2 == 1
         };
         self.of.get(&message).is_none_or(holds)
     }
 
     /// Returns whether this sighting counts. Text of the model, including summaries, counts only if
-    /// the fact was visible to the model.
-    fn counts(&self, b: &Block, fact: usize) -> bool {
-        !(is_reply(b) || fact_place(b) == FactPlace::Summary) || self.may_say(b.message, fact)
+    /// the unit was visible to the model.
+    fn counts(&self, b: &Block, unit: usize) -> bool {
+        !(is_reply(b) || fact_place(b) == FactPlace::Summary) || self.may_say(b.message, unit)
     }
 
-    /// Sets the facts that a message may restate.
-    fn give(&mut self, message: MessageId, facts: &[bool]) {
-        self.changes.resize(self.changes.len().max(facts.len()), Vec::new());
-        let now = facts.iter().copied().chain(std::iter::repeat(false));
+    /// Sets the units that a message may restate.
+    fn give(&mut self, message: MessageId, units: &[bool]) {
+        self.changes.resize(self.changes.len().max(units.len()), Vec::new());
+        let now = units.iter().copied().chain(std::iter::repeat(false));
         let changed =
             self.changes.iter_mut().zip(now).filter(|(c, now)| (c.len() % 2 == 1) != *now);
         let set = self.sets + 1;
@@ -109,19 +109,19 @@ impl Licences {
     }
 }
 
-/// The context of the last call, and its facts.
+/// The context of the last call, and its units.
 #[derive(Default)]
 struct FactView {
     blocks: Vec<Arc<Block>>,
     carried: Vec<Arc<Carried>>,
-    facts: Vec<FactSightings>,
+    units: Vec<UnitSightings>,
 }
 
-/// Sightings of one fact, with the number of blocks of each.
+/// Sightings of one unit, with the number of blocks of each.
 #[derive(Clone, Default)]
-struct FactSightings {
+struct UnitSightings {
     ways: BTreeMap<Sighting, i32>,
-    /// Messages in which a tool or the user states the fact.
+    /// Messages in which a tool or the user states the unit.
     said_in: BTreeMap<MessageId, i32>,
 }
 
@@ -138,12 +138,12 @@ impl FactView {
     /// Adds a block to the sightings (`by` = 1), or removes it (-1).
     fn count(&mut self, b: &Block, carried: &Carried, licences: &Licences, by: i32) {
         let (place, said) = (fact_place(b), is_said(b));
-        for (fact, tier) in carried.facts() {
-            let shown = &mut self.facts[fact];
+        for (unit, tier) in carried.units() {
+            let shown = &mut self.units[unit];
             if said {
                 count(&mut shown.said_in, b.message, by);
             }
-            if licences.counts(b, fact) {
+            if licences.counts(b, unit) {
                 count(&mut shown.ways, Sighting { tier, place }, by);
             }
         }
@@ -160,6 +160,24 @@ impl FactView {
     }
 }
 
+/// Best sightings of all units in one context.
+pub(super) struct Seen {
+    known: Arc<SessionCache>,
+    units: Vec<Option<Sighting>>,
+}
+
+impl Seen {
+    /// Returns the sighting of a fact: the worst of its units, `None` if one is absent.
+    pub(super) fn of(&self, fact: usize) -> Option<Sighting> {
+        self.units[self.known.units(fact)].iter().min().copied().flatten()
+    }
+
+    /// Returns for each unit whether it was seen.
+    pub(super) fn units(&self) -> impl Iterator<Item = bool> + '_ {
+        self.units.iter().map(Option::is_some)
+    }
+}
+
 /// Returns whether two blocks show the same facts.
 fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
     Arc::ptr_eq(a, b) || (a.hash == b.hash && a.message == b.message)
@@ -167,8 +185,8 @@ fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
 
 impl FactBook {
     pub(super) fn new(known: Arc<SessionCache>) -> Self {
-        let facts = vec![FactSightings::default(); known.facts.len()];
-        let view = FactView { facts, ..FactView::default() };
+        let units = vec![UnitSightings::default(); known.fact_of().len()];
+        let view = FactView { units, ..FactView::default() };
         FactBook { known, carried: HashMap::new(), licences: Licences::default(), view }
     }
 
@@ -200,23 +218,23 @@ impl FactBook {
         }
     }
 
-    /// Allows a message to restate these facts, even if the message is already shown.
-    fn give(&mut self, message: MessageId, facts: &[bool]) {
+    /// Allows a message to restate these units, even if the message is already shown.
+    fn give(&mut self, message: MessageId, units: &[bool]) {
         let FactBook { licences, view, .. } = self;
         view.count_message(message, licences, -1);
-        licences.give(message, facts);
+        licences.give(message, units);
         view.count_message(message, licences, 1);
     }
 
-    /// Returns the block with the best sighting of each fact.
+    /// Returns the block with the best sighting of each fact or one of its units.
     pub(super) fn carriers<'a>(&mut self, blocks: &'a [Arc<Block>]) -> Vec<Option<&'a Arc<Block>>> {
         self.look_at(blocks);
         let mut best: Vec<Option<(Sighting, &Arc<Block>)>> = vec![None; self.known.facts.len()];
         for (b, carried) in blocks.iter().zip(&self.view.carried) {
             let place = fact_place(b);
-            for (fact, tier) in carried.facts() {
-                let way = Sighting { tier, place };
-                if best[fact].is_none_or(|(w, _)| way > w) && self.licences.counts(b, fact) {
+            for (unit, tier) in carried.units() {
+                let (way, fact) = (Sighting { tier, place }, self.known.fact_of()[unit]);
+                if best[fact].is_none_or(|(w, _)| way > w) && self.licences.counts(b, unit) {
                     best[fact] = Some((way, b));
                 }
             }
@@ -224,41 +242,38 @@ impl FactBook {
         best.into_iter().map(|found| found.map(|(_, b)| b)).collect()
     }
 
-    /// Returns the best sighting of each fact in a context, ignoring the message `without`.
-    pub(super) fn sightings(
-        &mut self,
-        blocks: &[Arc<Block>],
-        without: Option<MessageId>,
-    ) -> Vec<Option<Sighting>> {
+    /// Returns the best sightings in a context, ignoring the message `without`.
+    pub(super) fn sightings(&mut self, blocks: &[Arc<Block>], without: Option<MessageId>) -> Seen {
         self.look_at(blocks);
-        let FactBook { licences, view, .. } = self;
+        let FactBook { licences, view, known, .. } = self;
         without.iter().for_each(|m| view.count_message(*m, licences, -1));
-        let best = |shown: &FactSightings| shown.ways.keys().next_back().copied();
-        let seen = view.facts.iter().map(best).collect();
+        let best = |shown: &UnitSightings| shown.ways.keys().next_back().copied();
+        let units = view.units.iter().map(best).collect();
         without.iter().for_each(|m| view.count_message(*m, licences, 1));
-        seen
+        Seen { known: known.clone(), units }
     }
 
-    /// Returns the best verbatim sighting of each fact in a context.
-    pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Vec<Option<Sighting>> {
+    /// Returns the best verbatim sightings in a context.
+    pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Seen {
         self.look_at(blocks);
         let verbatim = |w: &&Sighting| w.place == FactPlace::Verbatim;
-        let best = |shown: &FactSightings| shown.ways.keys().rfind(verbatim).copied();
-        self.view.facts.iter().map(best).collect()
+        let best = |shown: &UnitSightings| shown.ways.keys().rfind(verbatim).copied();
+        Seen { known: self.known.clone(), units: self.view.units.iter().map(best).collect() }
     }
 
-    /// Returns the messages of the last context in which a tool or the user states a fact.
-    pub(super) fn said_in(&self, fact: usize) -> impl Iterator<Item = MessageId> {
-        self.view.facts[fact].said_in.keys().copied()
+    /// Returns whether a tool or the user states a fact in these messages of the last context.
+    pub(super) fn is_said(&self, fact: usize, within: impl Fn(MessageId) -> bool) -> bool {
+        let said = |unit: &UnitSightings| unit.said_in.keys().any(|m| within(*m));
+        self.view.units[self.known.units(fact)].iter().all(said)
     }
 
     /// Adds a recorded reply. It may restate facts that were visible when it was made, and state
     /// facts that arise in it.
-    pub(super) fn license(&mut self, message: MessageId, key: &str, visible: &[Option<Sighting>]) {
-        let mut facts: Vec<bool> = visible.iter().map(Option::is_some).collect();
-        facts.resize(self.known.facts.len(), false);
-        self.known.arising(key).iter().for_each(|&f| facts[f] = true);
-        self.give(message, &facts);
+    pub(super) fn license(&mut self, message: MessageId, key: &str, visible: Option<&Seen>) {
+        let seen = visible.into_iter().flat_map(Seen::units).chain(std::iter::repeat(false));
+        let mut units: Vec<bool> = seen.take(self.known.fact_of().len()).collect();
+        self.known.arising(key).iter().for_each(|&f| units[self.known.units(f)].fill(true));
+        self.give(message, &units);
     }
 
     /// Allows new summaries among these blocks to restate facts that were visible when they were
@@ -278,13 +293,13 @@ impl FactBook {
     /// Allows a compaction of the provider to restate the facts that its prompt showed. The
     /// compaction is not in the history yet.
     pub(super) fn license_provider(&mut self, message: MessageId, shown: &[Arc<Block>]) {
-        let seen: Vec<bool> = self.sightings(shown, None).iter().map(Option::is_some).collect();
+        let seen: Vec<bool> = self.sightings(shown, None).units().collect();
         self.give(message, &seen);
     }
 
     /// Returns whether `seen` contains an older value that the fact replaced.
-    pub(super) fn old_there(&self, fact: usize, seen: &[Option<Sighting>]) -> bool {
-        self.known.older(fact).iter().any(|&old| seen[old].is_some())
+    pub(super) fn old_there(&self, fact: usize, seen: &Seen) -> bool {
+        self.known.older(fact).iter().any(|&old| seen.of(old).is_some())
     }
 }
 

@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use super::*;
 use ctxbench_core::block::{Draft, Role};
 use ctxbench_session::fact::{Fact, FactKind};
@@ -22,15 +20,15 @@ fn a_reply_shows_what_it_saw_and_what_arises_in_it() {
     let mut book = book(&[fact("f", "port 8443", "c1"), fact("g", "a mutex", "a7")]);
     let said = block(BlockKind::Assistant, "the port 8443 again", 5);
     // The reply was recorded while nothing was visible.
-    book.license(MessageId(5), "a5", &[None]);
-    assert_eq!(book.sightings(std::slice::from_ref(&said), None)[0], None);
+    book.license(MessageId(5), "a5", None);
+    assert_eq!(book.sightings(std::slice::from_ref(&said), None).of(0), None);
     // The reply was recorded while the fact was visible.
     let visible = book.sightings(&[block(BlockKind::Output, "port 8443", 1)], None);
-    book.license(MessageId(5), "a5", &visible);
-    assert!(book.sightings(&[said], None)[0].is_some());
-    book.license(MessageId(7), "a7", &[None]);
+    book.license(MessageId(5), "a5", Some(&visible));
+    assert!(book.sightings(&[said], None).of(0).is_some());
+    book.license(MessageId(7), "a7", None);
     let s = book.sightings(&[block(BlockKind::Assistant, "we use a mutex", 7)], None);
-    assert_eq!(s[1].map(|s| s.place), Some(FactPlace::Verbatim));
+    assert_eq!(s.of(1).map(|s| s.place), Some(FactPlace::Verbatim));
 }
 
 /// Computes the sightings of a context from scratch, according to the definition.
@@ -40,17 +38,37 @@ fn by_definition(
     blocks: &[Arc<Block>],
     without: Option<MessageId>,
 ) -> Vec<Option<Sighting>> {
-    let mut out: Vec<Option<Sighting>> = vec![None; book.known.facts.len()];
-    for b in blocks.iter().filter(|b| without != Some(b.message)) {
-        for (i, f) in facts.iter().enumerate() {
-            let tier = f.matches(&b.text, &ctxbench_session::fact::fold(&b.text));
+    let mut units = facts.iter().flat_map(|f| &f.tokens).enumerate().map(|(unit, token)| {
+        let sighting = |b: &Arc<Block>| {
+            let one = fact("", token, "");
+            let tier = one.matches(&b.text, &ctxbench_session::fact::fold(&b.text));
             let written = is_reply(b) || fact_place(b) == FactPlace::Summary;
-            if tier > Match::Absent && (!written || book.licences.may_say(b.message, i)) {
-                out[i] = out[i].max(Some(Sighting { tier, place: fact_place(b) }));
-            }
-        }
-    }
-    out
+            let counts = !written || book.licences.may_say(b.message, unit);
+            (tier > Match::Absent && counts).then_some(Sighting { tier, place: fact_place(b) })
+        };
+        blocks.iter().filter(|b| without != Some(b.message)).map(sighting).max().flatten()
+    });
+    facts.iter().map(|f| units.by_ref().take(f.tokens.len()).min().flatten()).collect()
+}
+
+fn by_fact(facts: &[Fact], seen: &Seen) -> Vec<Option<Sighting>> {
+    (0..facts.len()).map(|f| seen.of(f)).collect()
+}
+
+#[test]
+fn literals_of_a_fact_may_stand_in_different_blocks() {
+    let two = Fact { tokens: vec!["Nordhafen".into(), "8443".into()], ..fact("f", "", "u") };
+    let mut book = book(&[two]);
+    let [one, other] = [(BlockKind::User, "Nordhafen"), (BlockKind::Output, "port 8443")]
+        .map(|(kind, text)| block(kind, text, 1));
+    assert_eq!(book.sightings(std::slice::from_ref(&one), None).of(0), None);
+    assert!(book.sightings(&[one.clone(), other.clone()], None).of(0).is_some());
+    // A summary may repeat only the literal that was seen when it was written.
+    let summary = block(BlockKind::Summary, "Nordhafen on 8443", 9);
+    let visible: Vec<bool> = book.sightings(&[one], None).units().collect();
+    book.license_summaries(std::slice::from_ref(&summary), &visible);
+    assert_eq!(book.sightings(std::slice::from_ref(&summary), None).of(0), None);
+    assert!(book.sightings(&[summary, other], None).of(0).is_some());
 }
 
 /// A change of a context between two checks.
@@ -77,7 +95,7 @@ fn change() -> impl Strategy<Value = Change> {
         4 => block().prop_map(|(k, t, m)| Change::Push(k, t, m)),
         1 => (0..12_usize).prop_map(Change::Remove),
         1 => (0..12_usize, block()).prop_map(|(i, (k, t, m))| Change::Replace(i, k, t, m)),
-        1 => (0..6_u32, prop::collection::vec(any::<bool>(), 3))
+        1 => (0..6_u32, prop::collection::vec(any::<bool>(), 5))
             .prop_map(|(m, v)| Change::License(m, v)),
     ]
 }
@@ -85,7 +103,8 @@ fn change() -> impl Strategy<Value = Change> {
 proptest! {
     #[test]
     fn kept_up_as_looked_at_anew(changes in prop::collection::vec(change(), 0..40)) {
-        let facts = [fact("a", "alpha", "x"), fact("b", "beta", "x"), fact("c", "1234", "x")];
+        let two = Fact { tokens: vec!["alpha".into(), "1234".into()], ..fact("d", "", "x") };
+        let facts = [fact("a", "alpha", "x"), fact("b", "beta", "x"), fact("c", "1234", "x"), two];
         let mut book = book(&facts);
         let mut blocks: Vec<Arc<Block>> = Vec::new();
         for c in changes {
@@ -97,26 +116,31 @@ proptest! {
                 }
                 Change::License(m, visible) => {
                     let way = Sighting { tier: Match::Verbatim, place: FactPlace::Verbatim };
-                    let visible: Vec<_> = visible.iter().map(|v| v.then_some(way)).collect();
-                    book.license(MessageId(m), "", &visible);
+                    let units = visible.iter().map(|v| v.then_some(way)).collect();
+                    let seen = Seen { known: book.known.clone(), units };
+                    book.license(MessageId(m), "", Some(&seen));
                 }
                 _ => {}
             }
             for without in [None, Some(MessageId(0)), Some(MessageId(3))] {
                 let wanted = by_definition(&book, &facts, &blocks, without);
-                prop_assert_eq!(book.sightings(&blocks, without), wanted);
+                prop_assert_eq!(by_fact(&facts, &book.sightings(&blocks, without)), wanted);
             }
             let verbatim: Vec<Arc<Block>> =
                 blocks.iter().filter(|b| fact_place(b) == FactPlace::Verbatim).cloned().collect();
             let wanted = by_definition(&book, &facts, &verbatim, None);
-            prop_assert_eq!(book.seen_verbatim(&blocks), wanted);
+            prop_assert_eq!(by_fact(&facts, &book.seen_verbatim(&blocks)), wanted);
             for (f, fact) in facts.iter().enumerate() {
-                let told = |b: &&Arc<Block>| {
-                    is_said(b) && fact.matches(&b.text, &ctxbench_session::fact::fold(&b.text)) > Match::Absent
-                };
-                let wanted: BTreeSet<MessageId> =
-                    blocks.iter().filter(told).map(|b| b.message).collect();
-                prop_assert_eq!(book.said_in(f).collect::<BTreeSet<_>>(), wanted);
+                let folded = |b: &Arc<Block>| ctxbench_session::fact::fold(&b.text);
+                for message in (0..6).map(MessageId) {
+                    let told = |token: &String| {
+                        let one = super::tests::fact("", token, "");
+                        let said = |b: &&Arc<Block>| is_said(b) && b.message == message;
+                        blocks.iter().filter(said).any(|b| one.matches(&b.text, &folded(b)) > Match::Absent)
+                    };
+                    let wanted = fact.tokens.iter().all(told);
+                    prop_assert_eq!(book.is_said(f, |m| m == message), wanted);
+                }
             }
         }
     }

@@ -158,7 +158,7 @@ impl Needs {
             let to = replies.get(&(at + 1)).copied();
             let between = |m: MessageId| from.is_none_or(|f| m > f) && to.is_none_or(|t| m < t);
             // Also check a need in the request that it answers.
-            let intact = book.said_in(pair.fact).any(between);
+            let intact = book.is_said(pair.fact, between);
             let over = !intact || need <= number;
             if over {
                 pair.exposed = Some(!intact);
@@ -223,7 +223,7 @@ impl<'a> Showings<'a> {
                 walk.count += 1;
                 walk.numbers.insert(step.key.clone(), walk.count);
                 let said = known.carried(&prose_of(&step.parts));
-                said.facts().for_each(|(fact, _)| walk.said[fact] = Some(walk.count));
+                known.facts_in(&said).iter().for_each(|&fact| walk.said[fact] = Some(walk.count));
                 step.results.iter().for_each(|r| walk.shows(session(&r.key), &r.parts));
             }
         }
@@ -245,7 +245,8 @@ impl<'a> Showings<'a> {
     fn shows(&mut self, session: usize, parts: &[Part]) {
         let count = self.count;
         let shown = self.known.carried(&prose_of(parts));
-        shown.facts().for_each(|(fact, _)| self.shown[fact] = Some((count, session)));
+        let facts = self.known.facts_in(&shown);
+        facts.iter().for_each(|&fact| self.shown[fact] = Some((count, session)));
     }
 }
 

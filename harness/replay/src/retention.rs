@@ -10,7 +10,7 @@ use ctxbench_reports::record::{CompactionRecord, FactMove, FactPlace, FactRecord
 use ctxbench_session::fact::Match;
 
 use super::conversation::SharedConversation;
-use super::facts::{FactBook, Sighting, fact_place, readable};
+use super::facts::{FactBook, Seen, fact_place, readable};
 use super::needs::Needs;
 use super::path::Path;
 use super::rereads::{Reread, Rereads};
@@ -31,8 +31,8 @@ pub(super) struct Retention {
     /// Keys of user messages that no request has shown yet.
     arriving: Vec<Arc<str>>,
     compactions_seen: u64,
-    visible: Vec<Option<Sighting>>,
-    /// Facts that were visible since the last summary.
+    visible: Option<Seen>,
+    /// Units of facts that were visible since the last summary.
     lately: Vec<bool>,
 }
 
@@ -51,10 +51,10 @@ impl Retention {
             needs,
             rereads: Rereads::new(path),
             established: vec![false; facts],
-            lately: vec![false; facts],
+            lately: vec![false; known.fact_of().len()],
             arriving: Vec::new(),
             compactions_seen: 0,
-            visible: Vec::new(),
+            visible: None,
             book: FactBook::new(known),
         };
         (retention, records)
@@ -90,8 +90,9 @@ impl Retention {
         if let Some(result) = reread {
             self.rereads.record_result(result);
         }
-        self.visible = self.book.sightings(logical, None);
-        self.note_shown(seq);
+        let seen = self.book.sightings(logical, None);
+        self.note_shown(seq, &seen);
+        self.visible = Some(seen);
     }
 
     /// Returns the call that fetches the first fact that the next recorded reply needs and the
@@ -106,12 +107,12 @@ impl Retention {
         let seen = self.book.sightings(&shown, None);
         // Without a user message, `newest` leaves nothing out.
         let seen_without = self.book.sightings(&shown, newest);
-        let by_user = by_user.into_iter().filter(|f| seen_without[*f].is_none());
-        let by_step = by_step.into_iter().filter(|f| seen[*f].is_none());
+        let by_user = by_user.into_iter().filter(|f| seen_without.of(*f).is_none());
+        let by_step = by_step.into_iter().filter(|f| seen.of(*f).is_none());
         let known = &self.book.known;
         by_user.chain(by_step).find_map(|f| {
             let carries = |text: &str| {
-                known.brought.contains(&f) || known.carried(text).facts().any(|(fact, _)| fact == f)
+                known.brought.contains(&f) || known.facts_in(&known.carried(text)).contains(&f)
             };
             self.rereads.again(&known.facts[f].arises, carries)
         })
@@ -123,14 +124,15 @@ impl Retention {
             let seen = self.book.sightings(shown, newest_user(shown).filter(|_| by_user));
             for at in pairs {
                 let pair = self.needs.pair(at);
-                let found = seen[pair.fact].map_or(Match::Absent, |s| s.tier);
+                let sighting = seen.of(pair.fact);
+                let found = sighting.map_or(Match::Absent, |s| s.tier);
                 let absent = found == Match::Absent;
                 let old_there = self.book.old_there(pair.fact, &seen);
                 let mut log = self.log.lock();
                 let record = &mut log.facts[at];
                 record.request = Some(request);
                 record.found = found;
-                record.place = seen[pair.fact].map_or(FactPlace::Nowhere, |s| s.place);
+                record.place = sighting.map_or(FactPlace::Nowhere, |s| s.place);
                 record.stale = absent && old_there;
                 record.both = !absent && old_there;
                 record.exposed = pair.exposed;
@@ -145,14 +147,13 @@ impl Retention {
     }
 
     /// Updates the state after a request showed these blocks.
-    fn note_shown(&mut self, seq: u64) {
+    fn note_shown(&mut self, seq: u64, seen: &Seen) {
         for key in std::mem::take(&mut self.arriving) {
             self.arises(&key);
         }
         let mut log = self.log.lock();
-        let shown = self.visible.iter().enumerate().filter(|(_, s)| s.is_some());
-        for (fact, _) in shown {
-            self.lately[fact] = true;
+        self.lately.iter_mut().zip(seen.units()).for_each(|(lately, seen)| *lately |= seen);
+        for fact in (0..self.established.len()).filter(|fact| seen.of(*fact).is_some()) {
             self.established[fact] = true;
             // Subagents have no lives.
             if let Some(life) = log.lives.get_mut(fact) {
@@ -164,9 +165,7 @@ impl Retention {
 
     /// Records that the reply to the last normal request entered the history.
     pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
-        let visible = std::mem::take(&mut self.visible);
-        self.book.license(message, key, &visible);
-        self.visible = visible;
+        self.book.license(message, key, self.visible.as_ref());
         self.needs.recorded(key, message);
         self.arises(key);
         self.rereads.ran(key).iter().for_each(|result| self.arises(result));
@@ -187,7 +186,7 @@ impl Retention {
     ) {
         let old = self.book.sightings(before, None);
         let old_verbatim = self.book.seen_verbatim(before);
-        self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());
+        self.lately.iter_mut().zip(old.units()).for_each(|(lately, seen)| *lately |= seen);
         if self.book.license_summaries(after, &self.lately) {
             self.lately.fill(false);
         }
@@ -195,12 +194,12 @@ impl Retention {
         let new_verbatim = self.book.seen_verbatim(after);
         self.record_moves((before, &old), (after, &new));
         self.compactions_seen += 1;
-        self.established.iter_mut().zip(&old).for_each(|(e, s)| *e |= s.is_some());
-        let facts = 0..old.len();
+        let facts = 0..self.established.len();
+        facts.clone().for_each(|i| self.established[i] |= old.of(i).is_some());
         let later = self.needs.later(facts.len());
-        let kept = |facts: &[usize]| facts.iter().filter(|&&i| new[i].is_some()).count() as u64;
+        let kept = |facts: &[usize]| facts.iter().filter(|&&i| new.of(i).is_some()).count() as u64;
         let lost =
-            facts.clone().filter(|&i| old_verbatim[i].is_some() && new_verbatim[i].is_none());
+            facts.clone().filter(|&i| old_verbatim.of(i).is_some() && new_verbatim.of(i).is_none());
         let lost: Vec<usize> = lost.collect();
         let wanted: Vec<usize> = facts.filter(|&i| self.established[i] && later[i]).collect();
         record.facts_lost_verbatim = Some(lost.len() as u64);
@@ -213,12 +212,12 @@ impl Retention {
     /// Records the facts that a compaction moved.
     fn record_moves(
         &mut self,
-        (before, old): (&[Arc<Block>], &[Option<Sighting>]),
-        (after, new): (&[Arc<Block>], &[Option<Sighting>]),
+        (before, old): (&[Arc<Block>], &Seen),
+        (after, new): (&[Arc<Block>], &Seen),
     ) {
         let mut log = self.log.lock();
         let lives = &mut log.lives;
-        let place = |of: &[Option<Sighting>], fact: usize| of[fact].map(|s| s.place);
+        let place = |seen: &Seen, fact: usize| seen.of(fact).map(|s| s.place);
         let moved: Vec<(usize, FactPlace, Option<FactPlace>)> = (0..lives.len())
             .filter(|&fact| lives[fact].moves.len() < MOVES)
             .filter_map(|fact| Some((fact, place(old, fact)?, place(new, fact))))

@@ -2,6 +2,7 @@
 //! strategies, models and seeds.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ctxbench_core::tokens::content_hash;
@@ -19,26 +20,31 @@ pub(super) struct SessionCache {
     pub(super) facts: Vec<Fact>,
     /// For each fact, the facts that it replaced, directly or indirectly.
     older: Vec<Vec<usize>>,
+    /// Units of each fact: its literals, which a context may state in different places, or its words.
+    units: Vec<Range<usize>>,
+    /// The fact of each unit.
+    fact_of: Vec<usize>,
     /// Facts in memory files, which a call may restore although its result lacks them.
     pub(super) brought: HashSet<usize>,
     /// Facts by the id under which they arise; facts without an id are absent.
     arising: HashMap<String, Vec<usize>>,
+    /// Finds the units.
     matcher: Matcher,
-    /// Facts in texts, by hash of the text.
+    /// Units in texts, by hash of the text.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
     /// Excerpts around a fact in a text, by hash of the text.
     excerpts: Mutex<HashMap<(usize, u64), Arc<str>>>,
     lives: OnceLock<Vec<FactLife>>,
 }
 
-/// Index and match of each fact in one text. A long session has millions of these.
+/// Index and match of each unit in one text, in order. A long session has millions of these.
 #[derive(Debug)]
 pub(super) struct Carried(Box<[(u32, Match)]>);
 
 impl Carried {
-    /// Iterates over the index and the match of each fact.
-    pub(super) fn facts(&self) -> impl Iterator<Item = (usize, Match)> + '_ {
-        self.0.iter().map(|&(fact, how)| (fact as usize, how))
+    /// Iterates over the index and the match of each unit.
+    pub(super) fn units(&self) -> impl Iterator<Item = (usize, Match)> + '_ {
+        self.0.iter().map(|&(unit, how)| (unit as usize, how))
     }
 }
 
@@ -49,21 +55,34 @@ impl SessionCache {
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
             arising.entry(f.arises.clone()).or_default().push(i);
         }
-        let matcher = Matcher::new(&facts);
-        let memory = session.entries.iter().filter_map(|e| match e {
-            Entry::Memory { text, .. } => Some(matcher.find(text, &fold(text))),
-            _ => None,
-        });
-        SessionCache {
+        let (mut alone, mut units, mut fact_of) = (Vec::new(), Vec::new(), Vec::new());
+        for (i, f) in facts.iter().enumerate() {
+            let first = alone.len();
+            alone.extend(f.tokens.iter().map(|t| Fact::new("", f.kind, t.as_str(), "")));
+            if f.tokens.is_empty() {
+                alone.push(f.clone());
+            }
+            units.push(first..alone.len());
+            fact_of.resize(alone.len(), i);
+        }
+        let mut cache = SessionCache {
             older: older(&session.facts),
-            brought: memory.flatten().map(|(fact, _)| fact).collect(),
-            matcher,
+            brought: HashSet::new(),
+            units,
+            fact_of,
+            matcher: Matcher::new(&alone),
             arising,
             facts,
             carried: Mutex::default(),
             excerpts: Mutex::default(),
             lives: OnceLock::new(),
-        }
+        };
+        let memory = session.entries.iter().filter_map(|e| match e {
+            Entry::Memory { text, .. } => Some(cache.carried(text)),
+            _ => None,
+        });
+        cache.brought = memory.flat_map(|text| cache.facts_in(&text)).collect();
+        cache
     }
 
     /// Returns the source of each fact in the session, which must be the one of this analysis.
@@ -71,15 +90,34 @@ impl SessionCache {
         self.lives.get_or_init(|| texts::lives(session, &self.arising))
     }
 
-    /// Returns the facts in a text. The result is cached.
+    /// Returns the units in a text. The result is cached.
     pub(super) fn carried(&self, text: &str) -> Arc<Carried> {
         let key = content_hash(text.as_bytes());
         if let Some(known) = lock(&self.carried).get(&key) {
             return known.clone();
         }
-        let facts = self.matcher.find(text, &fold(text)).into_iter();
-        let made = Arc::new(Carried(facts.map(|(fact, how)| (fact as u32, how)).collect()));
+        let units = self.matcher.find(text, &fold(text)).into_iter();
+        let made = Arc::new(Carried(units.map(|(unit, how)| (unit as u32, how)).collect()));
         lock(&self.carried).entry(key).or_insert(made).clone()
+    }
+
+    /// Returns the facts that a text states as a whole.
+    pub(super) fn facts_in(&self, text: &Carried) -> Vec<usize> {
+        let of = |&(unit, _): &(u32, Match)| self.fact_of[unit as usize];
+        let same = text.0.chunk_by(|a, b| of(a) == of(b));
+        same.filter(|own| own.len() == self.units(of(&own[0])).len())
+            .map(|own| of(&own[0]))
+            .collect()
+    }
+
+    /// Returns the units of a fact.
+    pub(super) fn units(&self, fact: usize) -> Range<usize> {
+        self.units[fact].clone()
+    }
+
+    /// Returns the fact of each unit.
+    pub(super) fn fact_of(&self) -> &[usize] {
+        &self.fact_of
     }
 
     /// Returns an excerpt around a fact in a text with this hash. The result is cached.

@@ -51,7 +51,8 @@ fn undelivered(session: &Session, known: &SessionCache) -> HashSet<(String, Stri
             places.entry(key).or_insert(at);
         }
         if matches!(e, Entry::User(_) | Entry::Tool(_)) {
-            for (fact, _) in known.carried(&joined_text(&e.content(), "\n")).facts() {
+            let told = known.carried(&joined_text(&e.content(), "\n"));
+            for fact in known.facts_in(&told) {
                 first.entry((fact, e.agent())).or_insert(at);
             }
         }
