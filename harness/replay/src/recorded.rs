@@ -285,13 +285,16 @@ impl<'a> CounterReading<'a> {
         self.stubs += usize::from(visible.is_some());
         let own_name = call.model.as_deref().or(self.told);
         let listed = own_name.is_none_or(|name| model::find_recorded(name).is_some());
-        let by_program = counted.billing.told_usd.filter(|_| !listed);
+        let is_counted = counted.prompt() + counted.output > 0;
+        let by_program = counted.billing.told_usd.filter(|_| !listed || !is_counted);
         let priced = own_name.unwrap_or(name);
         let known = match (by_program, model::priced_as(priced)) {
             (Some(usd), _) => {
-                let told = format!(
-                    "{name} has no price here: its calls cost what the program itself computed"
-                );
+                let why = match is_counted {
+                    true => format!("{name} has no price here: its calls"),
+                    false => "calls without exact counters".to_string(),
+                };
+                let told = format!("{why} cost what the program itself computed");
                 self.prices.insert((1, told));
                 Some((usd, usd))
             }

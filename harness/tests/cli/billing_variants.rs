@@ -280,3 +280,47 @@ fn reasoning_of_earlier_turns_is_dropped_by_older_models_of_openai() {
     let difference = prompt_of_last("gpt-5.6-sol") - prompt_of_last("gpt-5.5");
     assert_eq!(difference, 754.0);
 }
+
+/// Aider rounds counters from 1,000 tokens on and prints its own sum, which restarts with each chat.
+#[test]
+fn rounded_counters_cost_what_aider_computed() {
+    let reply = |ask: &str, tokens: &str, cost: &str| {
+        format!("#### {ask}\n\nIt is 8443.\n\n> Tokens: {tokens}. Cost: {cost} session.  \n\n")
+    };
+    let begin = |at: &str| {
+        format!(
+            "\n# aider chat started at 2026-10-02 {at}:00:00\n\n> Main model: {SONNET} with diff edit format  \n\n"
+        )
+    };
+    let chat = [
+        begin("09"),
+        reply("Which port?", "2.3k sent, 110 received", "$0.0086 message, $0.0086"),
+        reply("Which host?", "2.6k sent, 90 received", "$0.0092 message, $0.02"),
+        // Exact counters: 900 and 100 tokens at 3 and 15.
+        reply("And now?", "900 sent, 100 received", "$0.0042 message, $0.03"),
+        begin("11"),
+        reply("Again?", "1.0k sent, 10 received", "$0.0031 message, $0.0031"),
+    ];
+    let (rows, _) =
+        assert_bill(&[(".aider.chat.history.md", chat.concat())], 2, 0.02 + 0.0042 + 0.0031);
+    let told = "calls without exact counters cost what the program itself computed";
+    assert!(rows[0]["cost_notes"].to_string().contains(told), "{rows:?}");
+}
+
+/// Files of programs that are known and not read, and files of nobody.
+#[test]
+fn files_of_other_programs_are_refused_by_name() {
+    let here = CommandFolder::new();
+    let amp = json!({"v": 12, "id": "T-1", "created": 1_790_000_000_000_u64, "env": {"initial": {"trees": []}},
+        "messages": [{"role": "user", "messageId": 0, "content": [{"type": "text", "text": "hi"}]}]});
+    let goose =
+        json!({"id": "20261002_1", "working_dir": "/w", "description": "x", "message_count": 2});
+    for (file, text, words) in [
+        ("amp.json", amp.to_string(), "a recording of Amp, which ctxbench does not read"),
+        ("goose.jsonl", jsonl(&[goose]), "a recording of Goose, which ctxbench does not read"),
+        ("any.json", json!({"hello": [1, 2]}).to_string(), "not a format that ctxbench reads"),
+    ] {
+        here.write(file, text);
+        here.run(&format!("list sessions {file}")).fails_with(2).prints(&[words]);
+    }
+}
