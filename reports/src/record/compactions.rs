@@ -1,11 +1,13 @@
 //! Size, cost and effect of each compaction.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use ctxbench_core::Millis;
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::Phase;
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompactionRecord {
     /// Number in the run, from 0.
@@ -23,7 +25,6 @@ pub struct CompactionRecord {
     /// Context before, tokens.
     pub before_tokens: u64,
     /// Context after, tokens; `None` if a recording does not report it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_tokens: Option<u64>,
     /// Tokens after the first change, which the prompt cache can no longer serve.
     pub invalidated_tokens: u64,
@@ -31,32 +32,24 @@ pub struct CompactionRecord {
     pub summary_tokens: u64,
     /// Waiting that it caused, ms, modelled; `None` for a recorded compaction, where it is not
     /// measured. This also applies to the counts of facts below.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_ms: Option<Millis>,
     /// Cost of the calls that the compaction made, USD; `None` if a recording does not report it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Facts that were removed from the verbatim context.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_lost_verbatim: Option<u64>,
     /// Removed facts that the summary or restoration contains.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_carried: Option<u64>,
     /// Number of later calls until the compaction pays for itself; `None` if its cost is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub break_even_calls: Option<BreakEven>,
     /// Number of calls until the next compaction, including the call for which it was made.
     pub calls_after: u64,
     /// True if `calls_after` exceeds the break-even; `None` if it does not yet and the run was
     /// interrupted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_off: Option<bool>,
     /// Facts established so far that are still needed later.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_needed_later: Option<u64>,
     /// Share of the facts needed later that the context contains right after the compaction, per
     /// cent: a point of the drift curve.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retained_pct: Option<f64>,
     /// Blocks removed from the context by kind, most tokens first; empty if none or unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
