@@ -1,12 +1,14 @@
 //! History of one fact: its source, its place after each compaction, and its state at each need.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Formatter, Write as _};
 
 use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord, word};
 use ctxbench_session::fact::FactKind;
 use ctxbench_util::nearest;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
+use crate::error::ReportError;
 use crate::{fmt, json};
 
 /// Filter for runs; `None` selects all.
@@ -19,13 +21,37 @@ pub struct Filter<'a> {
     pub model: Option<&'a str>,
 }
 
-/// The filter or the fact matches nothing in the results.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} `{name}` in these results; {hint}")]
-pub struct Unknown {
-    what: &'static str,
-    name: String,
-    hint: String,
+/// What identifies a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RunName<'a> {
+    pub scenario: &'a str,
+    /// Label of the strategy.
+    pub strategy: &'a str,
+    /// Model name.
+    pub model: &'a str,
+    /// Seed, if the run was repeated with several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+impl<'a> From<&'a RunRecord> for RunName<'a> {
+    fn from(run: &'a RunRecord) -> RunName<'a> {
+        RunName {
+            scenario: &run.scenario.id,
+            strategy: &run.strategy.label,
+            model: &run.model,
+            seed: run.seed,
+        }
+    }
+}
+
+impl Display for RunName<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let seed = self.seed.map_or(String::new(), |s| format!(", seed {s}"));
+        let [scenario, strategy, model] =
+            [self.scenario, self.strategy, self.model].map(fmt::one_line);
+        write!(f, "{scenario} × {strategy} × {model}{seed}")
+    }
 }
 
 /// A fact in every run that has it.
@@ -40,14 +66,8 @@ pub struct Explained<'a> {
 /// A fact in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Life<'a> {
-    pub scenario: &'a str,
-    /// Label of the strategy.
-    pub strategy: &'a str,
-    /// Model name.
-    pub model: &'a str,
-    /// Seed, if the run was repeated with several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
+    #[serde(flatten)]
+    pub run: RunName<'a>,
     /// Kind; `None` if no message needs it.
     pub kind: Option<FactKind>,
     /// Source and moves; `None` in results without texts.
@@ -65,13 +85,12 @@ pub struct Life<'a> {
 }
 
 /// A need, and its request.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Needed<'a> {
     /// Subagent of its window; `None` for the main conversation, or if the run did not reach it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<&'a str>,
     /// Virtual time of that request, ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_ms: Option<u64>,
     /// The row of `facts.csv`.
     #[serde(flatten)]
@@ -98,7 +117,7 @@ pub fn explain<'a>(
     results: &'a Results,
     fact: &'a str,
     filter: Filter<'_>,
-) -> Result<Explained<'a>, Unknown> {
+) -> Result<Explained<'a>, ReportError> {
     let runs = filtered(results, filter)?;
     let lives: Vec<Life<'a>> = runs.iter().filter_map(|r| life(r, fact)).collect();
     if lives.is_empty() {
@@ -114,7 +133,7 @@ pub fn explain<'a>(
 pub(crate) fn filtered<'a>(
     results: &'a Results,
     filter: Filter<'_>,
-) -> Result<Vec<&'a RunRecord>, Unknown> {
+) -> Result<Vec<&'a RunRecord>, ReportError> {
     let mut runs: Vec<&RunRecord> = results.runs.iter().collect();
     let filters: [(&str, Option<&str>, Names); 3] = [
         ("scenario", filter.scenario, |r| [r.scenario.id.as_str(); 2]),
@@ -138,7 +157,11 @@ type Names = fn(&RunRecord) -> [&str; 2];
 /// Maximum number of names in an error.
 const NAMED: usize = 6;
 
-fn unknown<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a str>) -> Unknown {
+fn unknown<'a>(
+    what: &'static str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> ReportError {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
     known.dedup();
@@ -149,7 +172,7 @@ fn unknown<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a s
         _ if more > 0 => format!("known are {} and {more} more", known[..NAMED].join(", ")),
         _ => format!("known are {}", known.join(", ")),
     };
-    Unknown { what, name: name.to_string(), hint }
+    ReportError::Refused(format!("there is no {what} `{name}` in these results; {hint}"))
 }
 
 fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
@@ -178,10 +201,7 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
         }
     };
     Some(Life {
-        scenario: &run.scenario.id,
-        strategy: &run.strategy.label,
-        model: &run.model,
-        seed: run.seed,
+        run: RunName::from(run),
         kind: needs.first().map(|n| n.pair.kind),
         moves: life.into_iter().flat_map(|l| &l.moves).map(moved).collect(),
         life,
@@ -218,14 +238,7 @@ impl Life<'_> {
         };
         let one = fmt::one_line;
         let kind = self.kind.map_or(String::new(), |k| format!(" ({})", k.name()));
-        let seed = self.seed.map_or(String::new(), |s| format!(", seed {s}"));
-        line(format!(
-            "{}{kind} in {} × {} × {}{seed}",
-            one(fact),
-            one(self.scenario),
-            one(self.strategy),
-            one(self.model)
-        ));
+        line(format!("{}{kind} in {}", one(fact), self.run));
         match self.life {
             Some(l) if l.arises.is_empty() => {
                 line(format!("  never said; a match would be chance: {}", quoted_list(&l.tokens)))

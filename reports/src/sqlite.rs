@@ -53,7 +53,10 @@ impl Type {
 
 pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), ReportError> {
     let types = types(stored)?;
-    let failed = |source| ReportError::Database { path: path.into(), source };
+    let failed = |e: rusqlite::Error| {
+        let path = path.display();
+        ReportError::Refused(format!("{path}: the database could not be written ({e})"))
+    };
     let mut db = Connection::open(path).map_err(failed)?;
     let begin = || -> rusqlite::Result<()> {
         // The file is new and private; an interrupted write discards it.

@@ -10,5 +10,6 @@ mod report;
 
 pub use baseline::{Baseline, BaselineRow, read_baseline};
 pub use check::gate;
-pub use limits::{GateOptions, Limit};
+pub use limits::GateOptions;
+use limits::Limit;
 pub use report::{Check, GateReport, Outcome};
