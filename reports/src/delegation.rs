@@ -2,7 +2,7 @@
 
 use crate::fmt;
 use crate::record::{Delegation, RunRecord, Status};
-use crate::sheet::ByBlock;
+use crate::sheet::{ByBlock, Column, cells, heads};
 
 pub(crate) const SHEET: ByBlock = ByBlock {
     title: "Delegation: what subagents cost, and how much of what they found is there when needed",
@@ -12,55 +12,49 @@ pub(crate) const SHEET: ByBlock = ByBlock {
         one that did not still gives its recorded result, and the run counts as not finished. \
         Cost: of all windows; in agents: the share spent in theirs. Kept: of the facts needed in \
         another window, those in the context there.",
-    head: &[
-        "agents\ndone",
-        "cost $",
-        "in\nagents %",
-        "compactions\nthere",
-        "peak\nthere",
-        "kept\n%",
-    ],
+    head: || heads(COLUMNS),
     told: recorded,
-    rows: |r| if r.delegation.is_empty() { vec![] } else { vec![row(r)] },
+    rows: |r| if r.delegation.is_empty() { vec![] } else { vec![cells(COLUMNS, r)] },
 };
+
+const COLUMNS: &[Column<RunRecord>] = &[
+    ("agents\ndone", |r| {
+        let done = r.delegation.iter().filter(|d| d.status == Status::Completed).count();
+        format!("{done}/{}", r.delegation.len())
+    }),
+    ("cost $", |r| fmt::usd(r.summary.cost_usd)),
+    ("in\nagents %", |r| share(r.delegation.iter().map(|d| d.cost_usd).sum(), r.summary.cost_usd)),
+    ("compactions\nthere", |r| sum(r, |d| d.compactions).to_string()),
+    ("peak\nthere", |r| {
+        let peak = r.delegation.iter().map(|d| d.peak_context_tokens).max();
+        fmt::tokens(peak.unwrap_or(0) as f64)
+    }),
+    ("kept\n%", |r| share(sum(r, |d| d.kept_outside) as f64, sum(r, |d| d.needed_outside) as f64)),
+];
+
+fn sum(run: &RunRecord, of: fn(&Delegation) -> u64) -> u64 {
+    run.delegation.iter().map(of).sum()
+}
+
+fn share(part: f64, whole: f64) -> String {
+    fmt::known((whole > 0.0).then(|| 100.0 * part / whole), fmt::pct)
+}
 
 /// Part that does not depend on the strategy, taken from any run with these subagents.
 fn recorded(runs: &[&RunRecord]) -> Option<String> {
     let run = runs.iter().find(|r| !r.delegation.is_empty())?;
-    let sum = |f: fn(&Delegation) -> u64| run.delegation.iter().map(f).sum::<u64>();
-    let (found, returned) = (sum(|d| d.delegated_facts), sum(|d| d.returned_facts));
+    let (found, returned) = (sum(run, |d| d.delegated_facts), sum(run, |d| d.returned_facts));
     let agents = fmt::pluralize(run.delegation.len(), "subagent");
     if found == 0 {
         return Some(format!("{agents}; no facts are found there"));
     }
-    let share = fmt::pct(100.0 * returned as f64 / found as f64);
+    let share = share(returned as f64, found as f64);
     let facts = fmt::pluralize(found, "fact");
-    let needed = sum(|d| d.needed_outside);
+    let needed = sum(run, |d| d.needed_outside);
     Some(format!(
         "{agents}; their results return {share} % of the {facts} found there; needed in \
          another window: {needed}"
     ))
-}
-
-fn row(r: &RunRecord) -> Vec<String> {
-    let sum = |f: fn(&Delegation) -> u64| r.delegation.iter().map(f).sum::<u64>();
-    let cost: f64 = r.delegation.iter().map(|d| d.cost_usd).sum();
-    let share = |part: f64, whole: f64| {
-        if whole > 0.0 { fmt::pct(100.0 * part / whole) } else { "n/a".to_string() }
-    };
-    let (needed, kept) = (sum(|d| d.needed_outside), sum(|d| d.kept_outside));
-    vec![
-        format!(
-            "{}/{}",
-            r.delegation.iter().filter(|d| d.status == Status::Completed).count(),
-            r.delegation.len()
-        ),
-        fmt::usd(r.summary.cost_usd),
-        share(cost, r.summary.cost_usd),
-        sum(|d| d.compactions).to_string(),
-        fmt::tokens(r.delegation.iter().map(|d| d.peak_context_tokens).max().unwrap_or(0) as f64),
-        share(kept as f64, needed as f64),
-    ]
 }
 
 #[cfg(test)]

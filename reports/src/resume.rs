@@ -2,7 +2,7 @@
 
 use crate::fmt;
 use crate::record::{ResumeFile, ResumeRecord};
-use crate::sheet::ByBlock;
+use crate::sheet::{ByBlock, Column, cells, heads};
 
 pub(crate) const SHEET: ByBlock = ByBlock {
     title: "Resume: the session written, closed and opened again, in the formats of each product",
@@ -11,47 +11,42 @@ pub(crate) const SHEET: ByBlock = ByBlock {
         longer shown). File same: the file gives back exactly that context; shown same: the \
         product shows it, by its own rules. Summary calls and waiting: between the restart and the first \
         answer. In file: facts said before the restart that the file still holds.",
-    head: &[
-        "format",
-        "read\nB",
-        "of\nB",
-        "shown\nbefore",
-        "lost",
-        "garbled",
-        "surplus",
-        "file\nsame",
-        "shown\nsame",
-        "summary\ncalls",
-        "waited\ns",
-        "in\nfile %",
-    ],
+    head: || heads(COLUMNS),
     told: |_| None,
-    rows: |r| r.resume.iter().map(row).collect(),
+    rows: |r| r.resume.iter().map(|s| cells(COLUMNS, s)).collect(),
 };
 
-fn row(s: &ResumeRecord) -> Vec<String> {
-    let figure = |show: fn(&ResumeFile) -> String| fmt::known(s.file.as_ref(), show);
-    let kept = !s.keeps_nothing();
-    let shown = |text: String| fmt::known(kept.then_some(text), |text| text);
-    // The row already has the product's name, so `claude-code-jsonl` becomes `jsonl`.
-    let short = |f: &ResumeFile| f.format.rsplit('-').next().unwrap_or_default().to_string();
-    vec![
-        match &s.file {
-            Some(file) => short(file),
-            None => if kept { "failed" } else { "none kept" }.into(),
-        },
-        figure(|f| fmt::tokens(f.bytes_read as f64)),
-        figure(|f| fmt::tokens(f.stored_bytes as f64)),
-        s.messages.to_string(),
-        figure(|f| f.lost.to_string()),
-        figure(|f| f.garbled.to_string()),
-        figure(|f| f.surplus.to_string()),
-        figure(|f| fmt::yes_or_no(f.context_equal)),
-        shown(fmt::yes_or_no(s.shown_equal)),
-        shown(s.resume_summary_calls.to_string()),
-        shown(fmt::seconds(s.resume_blocked_ms as f64 / 1_000.0)),
-        figure(|f| fmt::known(f.recoverable_pct, fmt::pct)),
-    ]
+const COLUMNS: &[Column<ResumeRecord>] = &[
+    ("format", format),
+    ("read\nB", |s| file(s, |f| fmt::tokens(f.bytes_read as f64))),
+    ("of\nB", |s| file(s, |f| fmt::tokens(f.stored_bytes as f64))),
+    ("shown\nbefore", |s| s.messages.to_string()),
+    ("lost", |s| file(s, |f| f.lost.to_string())),
+    ("garbled", |s| file(s, |f| f.garbled.to_string())),
+    ("surplus", |s| file(s, |f| f.surplus.to_string())),
+    ("file\nsame", |s| file(s, |f| fmt::yes_or_no(f.context_equal))),
+    ("shown\nsame", |s| shown(s, fmt::yes_or_no(s.shown_equal))),
+    ("summary\ncalls", |s| shown(s, s.resume_summary_calls.to_string())),
+    ("waited\ns", |s| shown(s, fmt::seconds(s.resume_blocked_ms as f64 / 1_000.0))),
+    ("in\nfile %", |s| file(s, |f| fmt::known(f.recoverable_pct, fmt::pct))),
+];
+
+fn format(s: &ResumeRecord) -> String {
+    match &s.file {
+        // The row already has the product's name, so `claude-code-jsonl` becomes `jsonl`.
+        Some(file) => file.format.rsplit('-').next().unwrap_or_default().into(),
+        None => if s.keeps_nothing() { "none kept" } else { "failed" }.into(),
+    }
+}
+
+/// A figure of the data restored from a file.
+fn file(s: &ResumeRecord, show: fn(&ResumeFile) -> String) -> String {
+    fmt::known(s.file.as_ref(), show)
+}
+
+/// A figure after the restart, if the product keeps anything.
+fn shown(s: &ResumeRecord, text: String) -> String {
+    if s.keeps_nothing() { "n/a".into() } else { text }
 }
 
 #[cfg(test)]
@@ -82,7 +77,7 @@ mod tests {
             ResumeRecord { error: Some("codex-rollout: disk full".into()), ..nothing.clone() };
         results.runs[0].resume = vec![record, nothing, failed];
         let rows = &SHEET.groups(&results)[0].rows;
-        assert_eq!((rows.len(), rows[0].len()), (3, SHEET.head.len() + 1));
+        assert_eq!((rows.len(), rows[0].len()), (3, COLUMNS.len() + 1));
         assert_eq!(
             (rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()),
             ("rollout", "2", "no")

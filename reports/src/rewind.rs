@@ -1,8 +1,8 @@
 //! Rewinds: restored files and conversation, and storage cost.
 
 use crate::fmt;
-use crate::record::{RewindRecord, word};
-use crate::sheet::ByBlock;
+use crate::record::{CodeRewind, RewindRecord, word};
+use crate::sheet::{ByBlock, Column, cells, heads};
 use ctxbench_core::strategy::Standing;
 
 pub(crate) const SHEET: ByBlock = ByBlock {
@@ -12,47 +12,43 @@ pub(crate) const SHEET: ByBlock = ByBlock {
         Context in tokens, before → after; as then: the very context of that message. Bytes that \
         either way of keeping files needs for the session so far, before compression. n/a: the \
         product does not do this, or the session does not say what is on disk.",
-    head: &[
-        "to",
-        "mode",
-        "status",
-        "files",
-        "success\n%",
-        "context",
-        "as\nthen",
-        "edit\ntools B",
-        "shadow\ngit B",
-    ],
+    head: || heads(COLUMNS),
     told: |_| None,
     // Controls only appear in rewind.csv.
     rows: |r| match r.strategy.standing {
-        Standing::Contender => r.rewinds.iter().map(row).collect(),
+        Standing::Contender => r.rewinds.iter().map(|w| cells(COLUMNS, w)).collect(),
         _ => vec![],
     },
 };
 
-fn row(w: &RewindRecord) -> Vec<String> {
-    let code = w.code.as_ref();
-    let int = |n: Option<u64>| fmt::known(n, |n| n.to_string());
-    let tokens = |n: u64| fmt::tokens(n as f64);
-    let context = w.context_before.zip(w.context_after);
-    vec![
-        // Ids of recordings are long; rewind.csv has them in full.
-        fmt::elide(&fmt::one_line(&w.to), 12),
-        word(&w.mode),
-        word(&w.status),
-        fmt::known(code, |c| format!("{} of {}", c.restored, c.changed)),
-        fmt::known(code.and_then(|c| c.success_pct), fmt::pct),
-        fmt::known(context, |(a, b)| format!("{} → {}", tokens(a), tokens(b))),
-        fmt::known(w.context_equal, fmt::yes_or_no),
-        int(code.map(|c| c.edit_tools_bytes)),
-        int(code.and_then(|c| c.shadow_git_bytes)),
-    ]
+const COLUMNS: &[Column<RewindRecord>] = &[
+    // Ids of recordings are long; rewind.csv has them in full.
+    ("to", |w| fmt::elide(&fmt::one_line(&w.to), 12)),
+    ("mode", |w| word(&w.mode)),
+    ("status", |w| word(&w.status)),
+    ("files", |w| fmt::known(w.code.as_ref(), |c| format!("{} of {}", c.restored, c.changed))),
+    ("success\n%", |w| code(w, |c| c.success_pct, fmt::pct)),
+    ("context", |w| {
+        let tokens = |n: u64| fmt::tokens(n as f64);
+        let context = w.context_before.zip(w.context_after);
+        fmt::known(context, |(a, b)| format!("{} → {}", tokens(a), tokens(b)))
+    }),
+    ("as\nthen", |w| fmt::known(w.context_equal, fmt::yes_or_no)),
+    ("edit\ntools B", |w| code(w, |c| Some(c.edit_tools_bytes), |n| n.to_string())),
+    ("shadow\ngit B", |w| code(w, |c| c.shadow_git_bytes, |n| n.to_string())),
+];
+
+/// A figure of the restored files.
+fn code<T>(
+    w: &RewindRecord,
+    figure: fn(&CodeRewind) -> Option<T>,
+    show: fn(T) -> String,
+) -> String {
+    fmt::known(w.code.as_ref().and_then(figure), show)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::record::CodeRewind;
     use ctxbench_core::host::RewindStatus;
 
     use super::*;

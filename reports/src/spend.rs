@@ -13,9 +13,12 @@ pub(crate) const SHEET: ByBlock = ByBlock {
         every row. In: all input; cached and written: of this, read from and written to the \
         prompt cache. Share: of the row's dollars. × main: tokens of all windows, in and out, ÷ \
         those of the main one; a team of agents is said to use 7.",
-    head: &[
-        "model", "who", "calls", "in", "cached", "written", "out", "cost $", "share %", "× main",
-    ],
+    head: || {
+        vec![
+            "model", "who", "calls", "in", "cached", "written", "out", "cost $", "share %",
+            "× main",
+        ]
+    },
     told: |_| None,
     rows,
 };

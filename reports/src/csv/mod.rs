@@ -12,11 +12,9 @@ use ctxbench_core::strategy::Standing;
 use crate::error::ReportError;
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::record::{FactRecord, RunRecord};
+use crate::sheet::{self, Column, heads};
 use crate::stored::{Files, StoredResults};
 use crate::{fmt, seeds, spend};
-
-/// Column name, and the function that reads the cell of a row.
-type Column<T> = (&'static str, fn(&T) -> Cell);
 
 /// Rows, created one at a time because a long run has many.
 pub(crate) type CellRows<'a> = Box<dyn Iterator<Item = Vec<Cell>> + 'a>;
@@ -47,22 +45,22 @@ pub(crate) const TABLES: [Table; 8] = [
     },
     Table {
         replayed: columns::REPLAYED,
-        ..inner("requests", || names(columns::REQUESTS), |r| cells(columns::REQUESTS, &r.requests))
+        ..inner("requests", || heads(columns::REQUESTS), |r| cells(columns::REQUESTS, &r.requests))
     },
     inner(
         "compactions",
-        || names(columns::COMPACTIONS),
+        || heads(columns::COMPACTIONS),
         |r| cells(columns::COMPACTIONS, &r.compactions),
     ),
-    inner("facts", || [names(columns::FACTS), vec!["text"]].concat(), |r| facts(r)),
-    inner("rewind", || names(columns::REWINDS), |r| cells(columns::REWINDS, &r.rewinds)),
-    inner("resume", || names(columns::RESUME), |r| cells(columns::RESUME, &r.resume)),
+    inner("facts", || [heads(columns::FACTS), vec!["text"]].concat(), |r| facts(r)),
+    inner("rewind", || heads(columns::REWINDS), |r| cells(columns::REWINDS, &r.rewinds)),
+    inner("resume", || heads(columns::RESUME), |r| cells(columns::RESUME, &r.resume)),
     inner(
         "delegation",
-        || names(columns::DELEGATION),
+        || heads(columns::DELEGATION),
         |r| cells(columns::DELEGATION, &r.delegation),
     ),
-    inner("costs", || names(columns::COSTS), |r| cells(columns::COSTS, spend::parts(r))),
+    inner("costs", || heads(columns::COSTS), |r| cells(columns::COSTS, spend::parts(r))),
 ];
 
 /// A table of events inside runs.
@@ -74,17 +72,11 @@ const fn inner(
     Table { name, columns, rows, replayed: &[], of_runs: false }
 }
 
-fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
-    columns.iter().map(|(name, _)| *name).collect()
-}
-
-fn cells<'a, T: 'a, C, I>(columns: C, items: I) -> CellRows<'a>
+fn cells<'a, T, I>(columns: &'static [Column<T, Cell>], items: I) -> CellRows<'a>
 where
-    C: AsRef<[Column<T>]> + 'a,
     I: IntoIterator<Item: Borrow<T>, IntoIter: 'a>,
 {
-    let row = move |x: I::Item| columns.as_ref().iter().map(|(_, cell)| cell(x.borrow())).collect();
-    Box::new(items.into_iter().map(row))
+    Box::new(items.into_iter().map(|x| sheet::cells(columns, x.borrow())))
 }
 
 /// One row per (fact, need) pair, with an excerpt of the source of the fact.
