@@ -18,6 +18,7 @@ mod formats;
 mod front;
 mod gate;
 mod grid;
+mod group;
 mod json;
 mod junit;
 mod lost;

@@ -20,8 +20,8 @@ impl<'a> Terms<'_, 'a> {
     }
 
     /// Suffix of file names, as in the blocks.
-    pub(crate) fn suffix(&self) -> &str {
-        self.blocks.iter().map(|b| b.suffix.as_str()).max_by_key(|s| s.len()).unwrap_or("")
+    pub(crate) fn suffix(&self) -> String {
+        self.blocks.iter().map(|b| b.suffix()).max_by_key(String::len).unwrap_or_default()
     }
 
     /// Runs of sessions that are evidence.

@@ -8,7 +8,8 @@ mod scatter;
 mod sheet;
 mod sweep;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
 pub use palette::Hues;
 pub(crate) use palette::{Mark, marks};
@@ -50,8 +51,15 @@ pub(crate) fn write(
             add(format!("plots/sweep-{slug}{suffix}.svg"), drawn)?;
         }
     }
+    let mut taken = BTreeSet::new();
     for block in &blocks {
-        let file = format!("plots/{}-cost-retention{}.svg", block.slug, block.suffix);
+        let (slug, suffix) = (fmt::slug(&block.first().scenario.id), block.suffix());
+        let numbered = (2..).map(|n| format!("{slug}-{n}"));
+        let file = iter::once(slug.clone())
+            .chain(numbered)
+            .map(|name| format!("plots/{name}-cost-retention{suffix}.svg"))
+            .find(|file| taken.insert(file.to_lowercase()))
+            .expect("some number is free");
         add(file, scatter::draw(block, &marks))?;
     }
     Ok(())
@@ -59,8 +67,6 @@ pub(crate) fn write(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::formats::Artifact;
     use crate::record::Results;

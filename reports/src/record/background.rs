@@ -2,6 +2,7 @@
 //! when needed.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use ctxbench_core::Millis;
 
@@ -24,18 +25,7 @@ pub enum Fate {
     Failed,
 }
 
-impl Fate {
-    /// All outcomes, in the order of the columns.
-    pub const ALL: [Fate; 6] = [
-        Fate::InTime,
-        Fate::LateWaited,
-        Fate::LateProceeded,
-        Fate::Cancelled,
-        Fate::Stale,
-        Fate::Failed,
-    ];
-}
-
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundRecord {
     /// Number of its first request in the run.
@@ -46,10 +36,8 @@ pub struct BackgroundRecord {
     /// history count for one summary.
     pub requests: u64,
     /// Number of the request before which its last answer was used; `None` if it never was.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub before_request: Option<u64>,
     /// Virtual time of the delivery, ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_ms: Option<Millis>,
     /// Time that the conversation waited for it, ms.
     pub waited_ms: Millis,
