@@ -1,6 +1,6 @@
 //! Layout of a table of a block: its columns, and the widths of the flexible ones.
 
-use super::line::{TableLine, wrap};
+use super::line::{Lines, Style};
 use crate::metrics::Metric;
 use crate::record::RunRecord;
 use crate::view::{self, ReportBlock, Scored};
@@ -102,23 +102,17 @@ impl<'a> Layout<'a> {
     }
 
     /// Labels and notes that do not fit into the table.
-    pub(super) fn footnotes(&self, block: &ReportBlock<'_>, width: usize) -> Vec<TableLine> {
-        let mut lines = Vec::new();
+    pub(super) fn add_footnotes(&self, out: &mut Lines, block: &ReportBlock<'_>) {
         for run in &block.runs {
             let label = fmt::one_line(&run.strategy.label);
             let notes = view::notes(run).join("; ");
             if notes.chars().count() > self.notes {
-                lines.extend(
-                    wrap(&format!("  {label}: {notes}"), width, "    ")
-                        .into_iter()
-                        .map(TableLine::Faint),
-                );
+                out.wrap(Style::Faint, &format!("  {label}: {notes}"), "    ");
             } else if label.chars().count() > self.label {
                 let text = format!("  {} = {label}", self.short_label(block, run));
-                lines.extend(wrap(&text, width, "    ").into_iter().map(TableLine::Faint));
+                out.wrap(Style::Faint, &text, "    ");
             }
         }
-        lines
     }
 }
 
