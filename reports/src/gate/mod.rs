@@ -1,7 +1,6 @@
 //! The gate: compares results with a stored baseline per scenario, strategy and model, never by a
 //! mean.
 
-mod annotations;
 mod baseline;
 mod check;
 mod files;
