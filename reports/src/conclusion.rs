@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::record::{Results, RunRecord, Status};
 
 use crate::front::{self, Pooled};
@@ -12,14 +14,16 @@ use crate::view::{self, ReportBlock};
 use crate::{agreement, fmt, recorded};
 
 /// Conclusion for one model (and one summariser, if there are several).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Conclusion {
+    #[serde(rename = "about")]
     pub(crate) heading: String,
+    #[serde(skip)]
     pub(crate) lines: Vec<ConclusionLine>,
-    /// Up to three sentences: the front, the trade-off along it, and the verdicts.
-    pub(crate) sentences: Vec<String>,
     /// Labels on the Pareto front over these sessions, the cheapest first.
     pub(crate) front: Vec<String>,
+    /// Up to three sentences: the front, the trade-off along it, and the verdicts.
+    pub(crate) sentences: Vec<String>,
 }
 
 /// A labelled line.

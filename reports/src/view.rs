@@ -309,13 +309,9 @@ pub(crate) fn failures(block: &ReportBlock<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for r in &block.runs {
         // One line per rule and row, with the number and the first case in full.
-        let mut rules: Vec<Rule> = Vec::new();
-        for first in &r.integrity {
-            if rules.contains(&first.rule) {
-                continue;
-            }
-            rules.push(first.rule);
-            let times = match r.integrity.iter().filter(|f| f.rule == first.rule).count() {
+        for broken in grouped(&r.integrity, |f| f.rule) {
+            let first = broken[0];
+            let times = match broken.len() {
                 1 => String::new(),
                 n => format!(" ×{n}, first"),
             };
@@ -328,11 +324,8 @@ pub(crate) fn failures(block: &ReportBlock<'_>) -> Vec<String> {
             ));
         }
         if r.integrity.is_empty() && r.broken_rules() > 0 {
-            out.push(format!(
-                "{}: INTEGRITY FAILURES, {} of them",
-                r.strategy.label,
-                r.broken_rules()
-            ));
+            let (label, n) = (&r.strategy.label, r.broken_rules());
+            out.push(format!("{label}: INTEGRITY FAILURES, {n} of them"));
         }
     }
     for r in block.runs.iter().filter(|r| r.is_contender()) {

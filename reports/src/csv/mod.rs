@@ -25,7 +25,7 @@ pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// Own columns of the table. Other tables than the table of runs also have columns that
     /// identify the run.
-    pub(crate) columns: fn() -> Vec<&'static str>,
+    columns: fn() -> Vec<&'static str>,
     /// The rows of a run.
     rows: for<'a> fn(&'a RunRecord) -> CellRows<'a>,
     /// Columns that a recording does not contain.
@@ -103,7 +103,7 @@ impl Table {
     }
 
     /// Returns the rows of a run, with the same columns as the head.
-    pub(crate) fn write_all<'a>(
+    fn write_all<'a>(
         &self,
         r: &'a RunRecord,
         seeded: bool,
@@ -136,17 +136,31 @@ pub(crate) fn write(stored: &StoredResults<'_>, files: &mut dyn Files) -> Result
         out.write_record(table.head(seeded)).map_err(io::Error::from)?;
         outs.push(out);
     }
+    rows(stored, seeded, &mut |_, table, row| {
+        Ok(outs[table].write_record(row.into_iter().map(text)).map_err(io::Error::from)?)
+    })?;
+    Ok(outs.iter_mut().try_for_each(csv::Writer::flush)?)
+}
+
+/// Function that takes a row: the number of its run, from 1, the index of its table, and the cells.
+type TakeRow<'a> = dyn FnMut(i64, usize, Vec<Cell>) -> Result<(), ReportError> + 'a;
+
+/// Passes the rows of all tables, run by run.
+pub(crate) fn rows(
+    stored: &StoredResults<'_>,
+    seeded: bool,
+    take: &mut TakeRow<'_>,
+) -> Result<(), ReportError> {
+    let mut number = 0;
     stored.sessions(&mut |session| {
         for run in session {
-            for (table, out) in TABLES.iter().zip(&mut outs) {
-                for row in table.write_all(run, seeded) {
-                    out.write_record(row.into_iter().map(text)).map_err(io::Error::from)?;
-                }
+            number += 1;
+            for (i, table) in TABLES.iter().enumerate() {
+                table.write_all(run, seeded).try_for_each(|row| take(number, i, row))?;
             }
         }
         Ok(())
-    })?;
-    Ok(outs.iter_mut().try_for_each(csv::Writer::flush)?)
+    })
 }
 
 fn text(cell: Cell) -> String {
