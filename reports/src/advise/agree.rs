@@ -30,15 +30,12 @@ pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
     let (theirs, own) = (places(recorded), places(ours));
     let (who, other) = match unpaired(&theirs, &own) {
         None => return other_cost(recorded, ours),
-        Some(lone) => match lone {
-            Lone::Recorded(at) => {
-                (format!("it compacted before reply {at}"), "our implementation makes none")
-            }
-            Lone::Ours(at) => (
-                format!("our implementation compacts before reply {at}"),
-                "the recording shows none",
-            ),
-        },
+        Some(Lone::Recorded(at)) => {
+            (format!("it compacted before reply {at}"), "our implementation makes none")
+        }
+        Some(Lone::Ours(at)) => {
+            (format!("our implementation compacts before reply {at}"), "the recording shows none")
+        }
     };
     let (theirs, own) = (listed(&theirs), listed(&own));
     Some(format!("{who}, and {other} within {WITHIN} replies (recorded {theirs}, ours {own})"))

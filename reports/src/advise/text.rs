@@ -17,7 +17,8 @@ const WORDS: &str = "BETTER, WORSE: beyond chance (sign-flip test over sessions,
 const FRONT: &str = "by the mean change of a session, in dollars and in needs kept, no other value \
                      tried\nis at least as good in both and better in one";
 
-pub(super) fn page(a: &Advice) -> String {
+/// Formats the advice as text for the terminal.
+pub fn to_text(a: &Advice) -> String {
     let mut out = format!("{}\n", a.sentence);
     if a.sessions > 0 {
         let models: Vec<String> = a.models.iter().map(|m| fmt::one_line(m)).collect();

@@ -68,7 +68,10 @@ fn page(
     let sections: Vec<Section<'_>> = sections::all(results).collect();
     let compared = parts::compared(results);
     let first = parts::first_screen(&sections);
-    let below = parts::over_sessions(results, &sections, matrix);
+    let below = html! {
+        @for s in &sections { (parts::section(s, results)) }
+        @if !matrix.is_empty() { (parts::systems(matrix)) }
+    };
     let frame = |packed: &Packed| {
         document(&html! {
             main {
