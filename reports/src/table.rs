@@ -131,8 +131,7 @@ const LABEL: usize = 10;
 /// out.
 fn sheet(out: &mut Lines, s: &Sheet) {
     let width = out.width;
-    let chars = |t: &str| t.lines().map(|l| l.chars().count()).max().unwrap_or(0);
-    let widest = |i: usize| s.rows().chain([&s.head]).map(|r| chars(&r[i])).max().unwrap_or(0);
+    let widest = |i| widest(s.rows().chain([&s.head]), i);
     let longest = widest(0);
     let least = longest.min(LABEL);
     let taken = |columns: usize, gap: usize| (1..columns).map(|i| widest(i) + gap).sum::<usize>();
@@ -174,6 +173,11 @@ fn sheet(out: &mut Lines, s: &Sheet) {
     }
     out.wrap(Style::Faint, &format!("  {}", s.note), "  ");
     out.add_blank();
+}
+
+/// Width of the widest cell of a column.
+fn widest<'a>(rows: impl Iterator<Item = &'a Vec<String>>, column: usize) -> usize {
+    rows.flat_map(|row| row[column].lines()).map(|l| l.chars().count()).max().unwrap_or(0)
 }
 
 const LEGEND: &str = "◆ on the front of cost against needs kept: no other product is at least \
