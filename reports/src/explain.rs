@@ -34,14 +34,10 @@ pub struct RunName<'a> {
     pub seed: Option<u64>,
 }
 
-impl<'a> From<&'a RunRecord> for RunName<'a> {
-    fn from(run: &'a RunRecord) -> RunName<'a> {
-        RunName {
-            scenario: &run.scenario.id,
-            strategy: &run.strategy.label,
-            model: &run.model,
-            seed: run.seed,
-        }
+impl<'a> RunName<'a> {
+    pub(crate) fn of(run: &'a RunRecord) -> RunName<'a> {
+        let (scenario, strategy) = (&run.scenario.id, &run.strategy.label);
+        RunName { scenario, strategy, model: &run.model, seed: run.seed }
     }
 }
 
@@ -201,7 +197,7 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
         }
     };
     Some(Life {
-        run: RunName::from(run),
+        run: RunName::of(run),
         kind: needs.first().map(|n| n.pair.kind),
         moves: life.into_iter().flat_map(|l| &l.moves).map(moved).collect(),
         life,
@@ -239,28 +235,23 @@ impl Life<'_> {
         let one = fmt::one_line;
         let kind = self.kind.map_or(String::new(), |k| format!(" ({})", k.name()));
         line(format!("{}{kind} in {}", one(fact), self.run));
-        match self.life {
-            Some(l) if l.arises.is_empty() => {
-                line(format!("  never said; a match would be chance: {}", quoted_list(&l.tokens)))
-            }
-            Some(l) => {
+        let said = self.life.filter(|l| !l.arises.is_empty());
+        match (self.life, said) {
+            (_, Some(l)) => {
                 line(format!("  carried by  {}", quoted_list(&l.tokens)));
                 line(format!("  arises in   {}{}", one(&l.arises), quoted(&l.text)));
                 let to = if self.windows { " to the main conversation" } else { "" };
-                let when = self
-                    .first_shown_ms
-                    .filter(|_| self.windows)
-                    .map(|ms| format!(", at {}", seconds(ms)))
-                    .unwrap_or_default();
-                line(format!(
-                    "  first shown{to} {}",
-                    l.first_shown
-                        .map_or("in no request".to_string(), |n| format!("in request {n}{when}"))
-                ));
+                let at = self.first_shown_ms.filter(|_| self.windows);
+                let at = at.map_or(String::new(), |ms| format!(", at {}", seconds(ms)));
+                let request = l.first_shown.map(|n| format!("in request {n}{at}"));
+                let request = request.unwrap_or_else(|| "in no request".into());
+                line(format!("  first shown{to} {request}"));
             }
-            None => line(
-                "  these results hold no texts; run again with this ctxbench to see them"
-                    .to_string(),
+            (Some(l), None) => {
+                line(format!("  never said; a match would be chance: {}", quoted_list(&l.tokens)))
+            }
+            (None, None) => line(
+                "  these results hold no texts; run again with this ctxbench to see them".into(),
             ),
         }
         let mut moves = self.moves.iter().peekable();
@@ -271,13 +262,11 @@ impl Life<'_> {
             line(format!("  needed by {} {}", one(&need.pair.need), need.describe(self.windows)));
         }
         moves.for_each(|m| m.write(self.windows, &mut line));
-        if self.life.is_some_and(|l| !l.arises.is_empty() && l.first_shown.is_some())
-            && self.moves.is_empty()
-        {
+        if said.is_some_and(|l| l.first_shown.is_some()) && self.moves.is_empty() {
             line(format!("  no compaction{} moved it", if self.windows { OF_MAIN } else { "" }));
         }
-        if self.needs.is_empty() && self.life.is_some_and(|l| !l.arises.is_empty()) {
-            line("  nothing that counts needs it".to_string());
+        if self.needs.is_empty() && said.is_some() {
+            line("  nothing that counts needs it".into());
         }
     }
 }
@@ -305,15 +294,14 @@ impl Moved<'_> {
             place_name(m.to)
         ));
         line(format!("    before{}", quoted(&m.before)));
-        match (m.to, m.after.is_empty()) {
-            (FactPlace::Nowhere, true) => {
-                line("    after: no line of a summary is near it".to_string())
-            }
+        let after = match (m.to, m.after.is_empty()) {
+            (FactPlace::Nowhere, true) => ": no line of a summary is near it".into(),
             (FactPlace::Nowhere, false) => {
-                line(format!("    after, the nearest words of a summary{}", quoted(&m.after)))
+                format!(", the nearest words of a summary{}", quoted(&m.after))
             }
-            _ => line(format!("    after{}", quoted(&m.after))),
-        }
+            _ => quoted(&m.after),
+        };
+        line(format!("    after{after}"));
     }
 }
 
@@ -343,27 +331,25 @@ impl Needed<'_> {
         let Some(request) = n.request else {
             return "was never reached: the run ended before it".to_string();
         };
-        let window = self
-            .agent
-            .map_or("main conversation".to_string(), |a| format!("subagent {}", fmt::one_line(a)));
-        let place_and_time = match self.at_ms.filter(|_| windows) {
-            Some(ms) => format!(" ({window}, at {})", seconds(ms)),
-            None => String::new(),
-        };
+        let window = self.agent.map(|a| format!("subagent {}", fmt::one_line(a)));
+        let window = window.unwrap_or_else(|| "main conversation".into());
+        let at = self.at_ms.filter(|_| windows);
+        let place_and_time =
+            at.map_or(String::new(), |ms| format!(" ({window}, at {})", seconds(ms)));
         let compactions = fmt::pluralize(n.compactions_before, "compaction");
-        let after = format!("in request {request}{place_and_time}, after {compactions}");
-        let mut marks = Vec::new();
-        let mut mark = |set: bool, text: &'static str| marks.extend(set.then_some(text));
-        mark(n.undelivered, "no strategy could show it: nobody says it in this window before");
-        mark(n.stale, "only an outdated value was there");
-        mark(n.both, "an outdated value was there too");
-        let found = match n.place {
+        let mut out = format!("in request {request}{place_and_time}, after {compactions}: ");
+        out += &match n.place {
             FactPlace::Nowhere => "absent".to_string(),
             p => format!("{} in {}", word(&n.found), place_name(p)),
         };
-        let marks =
-            if marks.is_empty() { String::new() } else { format!("; {}", marks.join("; ")) };
-        format!("{after}: {found}{marks}")
+        for (is_so, remark) in [
+            (n.undelivered, "; no strategy could show it: nobody says it in this window before"),
+            (n.stale, "; only an outdated value was there"),
+            (n.both, "; an outdated value was there too"),
+        ] {
+            out += if is_so { remark } else { "" };
+        }
+        out
     }
 }
 

@@ -98,7 +98,7 @@ fn listed(places: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{RequestRecord, RequestStatus};
+    use crate::record::RequestRecord;
     use crate::testing;
 
     #[test]
@@ -117,15 +117,7 @@ mod tests {
     /// A run that compacts right before these replies.
     fn run(places: &[usize]) -> RunRecord {
         let mut r = testing::run("s", "codex", 1);
-        (r.status, r.error) = (Status::Completed, None);
-        r.integrity.clear();
-        r.summary.integrity_failures = 0;
-        let one = RequestRecord {
-            agent: None,
-            purpose: Purpose::Sample,
-            status: RequestStatus::Ok,
-            ..r.requests[0].clone()
-        };
+        let one = r.requests[0].clone();
         r.requests = (0..300).map(|seq| RequestRecord { seq, ..one.clone() }).collect();
         let compaction = r.compactions[0].clone();
         let at = |place: &usize| crate::record::CompactionRecord {
