@@ -369,26 +369,21 @@ mod tests {
 
     #[test]
     fn an_unlimited_window_is_not_an_unknown_one() {
-        let mut results = testing::of(vec![testing::run("s", "reference", 1)]);
-        assert_eq!(
-            blocks(&results)[0].terms(),
-            "claude-sonnet-4-6, no window limit, all sizes × 0.5, scripted"
-        );
+        let says = |results: &Results, window: &str| {
+            let told = format!("claude-sonnet-4-6, {window}, all sizes × 0.5, scripted");
+            assert_eq!(blocks(results)[0].terms(), told);
+        };
+        let mut results = testing::of([testing::run("s", "reference", 1)]);
+        says(&results, "no window limit");
         results.runs.push(testing::run("s", "codex", 1));
-        assert_eq!(
-            blocks(&results)[0].terms(),
-            "claude-sonnet-4-6, window 200k tokens, all sizes × 0.5, scripted"
-        );
+        says(&results, "window 200k tokens");
         // The recorded window may differ from the requested one.
         let mut recorded = testing::run("s", "as-recorded", 1);
         (recorded.strategy.standing, recorded.window) = (Standing::Recorded, 1_000_000);
         results.runs.push(recorded);
         assert!(blocks(&results)[0].terms().contains("window 200k tokens"));
         results.runs.iter_mut().for_each(|r| r.status = Status::NotApplicable);
-        assert_eq!(
-            blocks(&results)[0].terms(),
-            "claude-sonnet-4-6, window unknown, all sizes × 0.5, scripted"
-        );
+        says(&results, "window unknown");
     }
 
     #[test]

@@ -179,29 +179,30 @@ pub(crate) fn csv_text(name: &str, results: &crate::record::Results) -> String {
     files.into_iter().find(|f| f.file == name).expect("a file of that name").text
 }
 
+/// Returns the rows of one file by its name, each by column.
+#[cfg(test)]
+pub(crate) fn csv_rows(
+    name: &str,
+    results: &crate::record::Results,
+) -> Vec<std::collections::HashMap<String, String>> {
+    let text = csv_text(name, results);
+    let rows: Result<_, _> = csv::Reader::from_reader(text.as_bytes()).into_deserialize().collect();
+    rows.expect("a valid file")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Results;
     use crate::testing;
-
-    fn summary(results: &Results) -> String {
-        csv_text("summary.csv", results)
-    }
 
     #[test]
     fn unknown_is_never_zero_and_hostile_labels_survive() {
         let results = testing::results();
-        let text = summary(&results);
-        let mut reader = csv::Reader::from_reader(text.as_bytes());
-        let head = reader.headers().unwrap().clone();
-        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        let rows = csv_rows("summary.csv", &results);
         assert_eq!(rows.len(), results.runs.len());
-        let column = |name: &str| head.iter().position(|h| h == name).unwrap();
-        let none = rows.iter().find(|r| &r[1] == "none").unwrap();
-        assert_eq!(&none[column("saved_pct")], "n/a");
-        assert_eq!(&none[column("status")], "overflow");
-        assert!(rows.iter().any(|r| &r[1] == "x<&\"y"));
+        let none = rows.iter().find(|r| r["strategy"] == "none").unwrap();
+        assert_eq!((&*none["saved_pct"], &*none["status"]), ("n/a", "overflow"));
+        assert!(rows.iter().any(|r| r["strategy"] == "x<&\"y"));
     }
 
     #[test]
@@ -209,7 +210,7 @@ mod tests {
         let mut results = testing::results();
         results.runs.truncate(1);
         results.runs[0].status = crate::record::Status::NotApplicable;
-        let text = summary(&results);
+        let text = csv_text("summary.csv", &results);
         let row = text.lines().nth(1).unwrap();
         assert!(row.split(',').skip(3).all(|c| c == "n/a"), "{row}");
     }
@@ -217,18 +218,14 @@ mod tests {
     #[test]
     fn the_other_files_have_a_row_each() {
         let results = testing::results();
-        let count = |text: String| {
-            csv::Reader::from_reader(text.as_bytes()).records().map(Result::unwrap).count()
-        };
-        assert_eq!(
-            count(csv_text("requests.csv", &results)),
-            results.runs.iter().map(|r| r.requests.len()).sum::<usize>()
-        );
-        assert_eq!(
-            count(csv_text("compactions.csv", &results)),
-            results.runs.iter().map(|r| r.compactions.len()).sum::<usize>()
-        );
-        assert_eq!(count(csv_text("facts.csv", &results)), results.runs.len());
+        let sum = |of: fn(&RunRecord) -> usize| results.runs.iter().map(of).sum::<usize>();
+        for (file, rows) in [
+            ("requests.csv", sum(|r| r.requests.len())),
+            ("compactions.csv", sum(|r| r.compactions.len())),
+            ("facts.csv", results.runs.len()),
+        ] {
+            assert_eq!(csv_rows(file, &results).len(), rows, "{file}");
+        }
         assert!(csv_text("compactions.csv", &results).contains(",summarise,summary,mid_turn,"));
     }
 }

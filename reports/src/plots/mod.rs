@@ -150,18 +150,6 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_anything_are_drawn_too() {
-        let run = crate::record::RunRecord {
-            status: crate::record::Status::NotApplicable,
-            ..Default::default()
-        };
-        let results = testing::of(vec![run]);
-        for p in plots(&results) {
-            well_formed(&p.text).unwrap();
-        }
-    }
-
-    #[test]
     fn a_strategy_has_its_colour_in_every_run() {
         let hues = testing::LABELS[..10].iter().zip(0..).map(|(l, i)| (*l, i)).collect();
         let all = testing::results();
@@ -212,9 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn crowded_results_give_well_formed_plots() {
-        let drawn = plots(&crowded());
-        assert!(drawn.iter().all(|p| well_formed(&p.text).is_ok()));
+    fn crowded_and_empty_results_give_well_formed_plots() {
+        let status = crate::record::Status::NotApplicable;
+        let empty = testing::of([crate::record::RunRecord { status, ..Default::default() }]);
+        for results in [crowded(), empty] {
+            plots(&results).iter().for_each(|p| well_formed(&p.text).unwrap());
+        }
     }
 
     /// Two sessions with two values of a setting and two products.

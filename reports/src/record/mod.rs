@@ -2,7 +2,6 @@
 //! machine or the wall clock.
 
 mod agreement;
-mod background;
 mod compactions;
 mod delegation;
 mod digest;
@@ -23,8 +22,9 @@ use ctxbench_core::strategy::Standing;
 use ctxbench_session::fact::{FactKind, Match};
 
 pub use agreement::{Agreement, Counterpart, Two, TwoFigures, TwoRequests};
-pub use background::{BackgroundRecord, Fate};
-pub use compactions::{BlockText, BreakEven, CompactionRecord, Portion, SUMMARY_TEXT};
+pub use compactions::{
+    BackgroundRecord, BlockText, BreakEven, CompactionRecord, Fate, Portion, SUMMARY_TEXT,
+};
 pub use delegation::Delegation;
 pub use digest::Digest;
 pub use facts::{EXCERPT, FactLife, FactMove, FactPlace, FactRecord};
