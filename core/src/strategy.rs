@@ -154,7 +154,7 @@ pub trait Strategy: Send {
 }
 
 /// The role of a strategy in a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// A product, or a technique that products use.

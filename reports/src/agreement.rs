@@ -2,6 +2,7 @@
 //! conclusion of a drive reports this agreement.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
 use ctxbench_core::request::Purpose;
 
@@ -9,7 +10,7 @@ use crate::fmt;
 use crate::record::{
     Agreement, Counterpart, RequestRecord, RequestStatus, RunRecord, Two, TwoFigures, TwoRequests,
 };
-use crate::sheet::ByBlock;
+use crate::sheet::{ByBlock, Column, cells, heads};
 use crate::view::ReportBlock;
 
 /// Tolerated difference of two prompts, as a share of the larger one.
@@ -88,9 +89,13 @@ impl Agreement {
         told_of(real, &[self])
     }
 
+    fn figure(&self, what: &str) -> Option<&TwoFigures> {
+        self.figures.iter().find(|f| f.what == what)
+    }
+
     /// Deviation of our implementation in a figure, per cent.
     fn off(&self, what: &str) -> Option<f64> {
-        self.figures.iter().find(|f| f.what == what)?.difference_pct()
+        self.figure(what)?.difference_pct()
     }
 
     /// Compares the numbers of the summary requests; `None` if neither row made one.
@@ -109,59 +114,45 @@ impl Agreement {
 
     /// Deviation of our implementation in a figure, for display.
     pub fn format(&self, what: &str) -> String {
-        self.off(what).map_or("n/a".to_string(), percent)
-    }
-
-    /// Cells of the other columns, in the order of [`HEAD`].
-    fn cells(&self) -> Vec<String> {
-        let both = |what: &str, digits: usize| {
-            let figure = self.figures.iter().find(|f| f.what == what);
-            let one = |x: Option<f64>| fmt::known(x, |x| format!("{x:.digits$}"));
-            fmt::known(figure, |f| format!("{} / {}", one(f.real), one(f.ours)))
-        };
-        let first = self.first_difference.as_ref();
-        vec![
-            both(REQUESTS, 0),
-            numbers(&self.summary_requests.real),
-            self.our_summaries(),
-            self.format(INPUT),
-            self.format(COST),
-            first.map_or("none".into(), |d| d.request.to_string()),
-            self.format(PEAK),
-            both(KEPT_ROW, 1),
-        ]
+        fmt::known(self.off(what), percent)
     }
 }
-
-/// Headings after the strategy and its real row.
-const HEAD: &[&str] = &[
-    "real",
-    "requests\nreal / ours",
-    "summaries\nat request",
-    "ours\nat",
-    "input",
-    "cost",
-    "first that\ndiffers",
-    "largest\nprompt",
-    "needs kept %\nreal / ours",
-];
 
 pub(crate) const SHEET: ByBlock = ByBlock {
     title: "Our implementations beside the real programs",
     note: "Each on the session as the program lived it. Differences are those of ours from the \
         program; the first request of its own that differs does so by more than 0.5 % of its \
         tokens, or only one of the two made it. n/a: one of them did not come to the end.",
-    head: HEAD,
+    head: || iter::once("real").chain(heads(COLUMNS)).collect(),
     told: |_| None,
     rows: |r| r.beside.iter().map(row).collect(),
 };
 
+/// Columns after the real row.
+const COLUMNS: &[Column<Agreement>] = &[
+    ("requests\nreal / ours", |a| both(a, REQUESTS, 0)),
+    ("summaries\nat request", |a| numbers(&a.summary_requests.real)),
+    ("ours\nat", Agreement::our_summaries),
+    ("input", |a| a.format(INPUT)),
+    ("cost", |a| a.format(COST)),
+    ("first that\ndiffers", |a| {
+        a.first_difference.as_ref().map_or("none".into(), |d| d.request.to_string())
+    }),
+    ("largest\nprompt", |a| a.format(PEAK)),
+    ("needs kept %\nreal / ours", |a| both(a, KEPT_ROW, 1)),
+];
+
+fn both(agreement: &Agreement, what: &str, digits: usize) -> String {
+    let one = |x: Option<f64>| fmt::known(x, |x| format!("{x:.digits$}"));
+    fmt::known(agreement.figure(what), |f| format!("{} / {}", one(f.real), one(f.ours)))
+}
+
 fn row(beside: &Counterpart) -> Vec<String> {
     let cells = match &beside.agreement {
-        Some(agreement) => agreement.cells(),
-        None => vec!["n/a".into(); HEAD.len() - 1],
+        Some(agreement) => cells(COLUMNS, agreement),
+        None => vec!["n/a".into(); COLUMNS.len()],
     };
-    std::iter::once(beside.row.clone()).chain(cells).collect()
+    iter::once(beside.row.clone()).chain(cells).collect()
 }
 
 /// Adds the label of the real row to our labels that would otherwise be equal, because every report

@@ -163,17 +163,8 @@ fn moved(base: f64, new: f64) -> f64 {
 }
 
 impl Comparison {
-    /// Formats the differences as text for a terminal.
-    pub fn to_text(&self) -> String {
-        self.render(false)
-    }
-
-    /// Formats the differences as Markdown for a pull request.
-    pub fn to_markdown(&self) -> String {
-        self.render(true)
-    }
-
-    fn render(&self, markdown: bool) -> String {
+    /// Formats the differences as text for a terminal, or as Markdown for a pull request.
+    pub fn to_text(&self, markdown: bool) -> String {
         let mut out = String::from(if markdown { "## Changes\n\n" } else { "" });
         if !self.rows.is_empty() {
             write_rows(&mut out, markdown, &HEAD, FIGURES, self.lines());
@@ -284,7 +275,7 @@ mod tests {
     fn alike_results_have_no_differences() {
         let c = compare(&testing::results(), &testing::results(), &BTreeMap::new());
         let one = "claude-sonnet-4-6, 1 session: nothing to average, no intervals, no verdicts\n";
-        assert_eq!(c.to_text(), format!("{one}0 rows differ, 12 are unchanged\n"));
+        assert_eq!(c.to_text(false), format!("{one}0 rows differ, 12 are unchanged\n"));
     }
 
     #[test]
@@ -300,9 +291,9 @@ mod tests {
         let order: Vec<&str> = c.rows.iter().map(|r| r.strategy.as_str()).collect();
         assert_eq!(order, ["codex", "codex:auto_compact_limit=90000", "claude-code", "aider"]);
         assert_eq!((c.only_base.len(), c.only_new.len(), c.unchanged), (1, 1, 7));
-        let text = c.to_text();
+        let text = c.to_text(false);
         testing::assert_contains(&text, &["+2.0 %", "only in base: login-bug × openoxide"]);
-        assert!(c.to_markdown().contains("| tokens saved % |"));
+        assert!(c.to_text(true).contains("| tokens saved % |"));
     }
 
     #[test]
@@ -323,7 +314,7 @@ mod tests {
     fn results_without_a_session_in_common_say_so() {
         let mut new = testing::results();
         new.runs.iter_mut().for_each(|r| r.scenario.id = "other".into());
-        let text = compare(&testing::results(), &new, &BTreeMap::new()).to_text();
+        let text = compare(&testing::results(), &new, &BTreeMap::new()).to_text(false);
         assert!(text.contains(", 0 sessions: nothing to average"), "{text}");
     }
 
@@ -336,7 +327,7 @@ mod tests {
             r.summary.blocked_ms += if i % 2 == 0 { 1_000 + i as u64 } else { 0 };
         }
         let c = compare(&old, &new, &BTreeMap::new());
-        let text = c.to_text();
+        let text = c.to_text(false);
         let lines: Vec<&str> = text
             .lines()
             .map(str::trim_start)
@@ -350,7 +341,7 @@ mod tests {
         assert_eq!(lines.len(), 2, "{text}");
         testing::assert_contains(&text, &["10 sessions; BETTER, WORSE"]);
         let row = "| codex | needs kept | 10/10 | −5.5 pp |";
-        testing::assert_contains(&c.to_markdown(), &[row]);
+        testing::assert_contains(&c.to_text(true), &[row]);
     }
 
     #[test]
@@ -359,7 +350,7 @@ mod tests {
         new.runs.retain(|r| r.strategy.label != "openoxide");
         new.runs[0].summary.cost_usd *= 2.0;
         let called = BTreeMap::from([("openoxide".to_string(), "openoxide@0".to_string())]);
-        let text = compare(&testing::results(), &new, &called).to_text();
+        let text = compare(&testing::results(), &new, &called).to_text(false);
         assert!(text.contains("only in base: login-bug × openoxide@0 ×"), "{text}");
         assert!(text.contains("\n1 row differs, 10 are unchanged"), "{text}");
     }
@@ -378,7 +369,7 @@ mod tests {
     fn other_assumptions_are_told() {
         let mut new = testing::results();
         new.assumptions.insert("summariser".into(), "ideal".into());
-        let text = compare(&testing::results(), &new, &BTreeMap::new()).to_text();
+        let text = compare(&testing::results(), &new, &BTreeMap::new()).to_text(false);
         assert!(text.contains("assumption summariser: extractive → ideal"), "{text}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::record::{Results, RunRecord, Status};
 
 use crate::front::{self, Pooled};
@@ -12,14 +14,16 @@ use crate::view::{self, ReportBlock};
 use crate::{agreement, fmt, recorded};
 
 /// Conclusion for one model (and one summariser, if there are several).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Conclusion {
+    #[serde(rename = "about")]
     pub(crate) heading: String,
+    #[serde(skip)]
     pub(crate) lines: Vec<ConclusionLine>,
-    /// Up to three sentences: the front, the trade-off along it, and the verdicts.
-    pub(crate) sentences: Vec<String>,
     /// Labels on the Pareto front over these sessions, the cheapest first.
     pub(crate) front: Vec<String>,
+    /// Up to three sentences: the front, the trade-off along it, and the verdicts.
+    pub(crate) sentences: Vec<String>,
 }
 
 /// A labelled line.
@@ -213,45 +217,30 @@ fn verdicts(d: &Differences) -> String {
 mod tests {
     use super::*;
     use crate::record::{IntegrityFailure, Rule};
-    use ctxbench_core::strategy::Standing;
+    use crate::testing;
 
     fn run(session: &str, label: &str, cost: f64, kept: f64, waited_s: u64) -> RunRecord {
-        let mut r =
-            RunRecord { model: "m".into(), status: Status::Completed, ..RunRecord::default() };
-        r.scenario.id = session.into();
-        r.strategy.label = label.into();
-        r.strategy.name = label.into();
-        if label == "reference" {
-            r.strategy.standing = Standing::Hypothetical;
-        }
-        r.summary.compactions = u64::from(label != "reference");
-        r.summary.cost_usd = cost;
-        r.summary.needs_kept_pct = Some(kept);
-        r.summary.blocked_ms = waited_s * 1000;
+        let mut r = testing::scored(session, label, cost, kept);
+        (r.summary.input_tokens, r.summary.blocked_ms) = (0, waited_s * 1000);
         r
     }
 
     fn sessions() -> Results {
-        let runs = vec![
+        testing::of([
             run("one", "reference", 9.0, 100.0, 0),
             run("one", "a", 1.0, 50.0, 3),
             run("one", "b", 2.0, 70.0, 0),
             run("two", "reference", 9.0, 100.0, 0),
             run("two", "a", 1.5, 30.0, 4),
             run("two", "b", 2.0, 90.0, 1),
-        ];
-        Results { runs, ..Results::default() }
+        ])
     }
 
     fn line(results: &Results, label: &str) -> ConclusionLine {
         let all = conclusions(results);
         assert_eq!(all.len(), 1);
-        all[0]
-            .lines
-            .iter()
-            .find(|l| l.label == label)
-            .cloned()
-            .unwrap_or_else(|| panic!("no line {label}: {all:?}"))
+        let found = all[0].lines.iter().find(|l| l.label == label).cloned();
+        found.unwrap_or_else(|| panic!("no line {label}: {all:?}"))
     }
 
     #[test]
@@ -261,10 +250,8 @@ mod tests {
             line(&r, "verdicts").text,
             "2 sessions: differences only; scripted ones retell one story"
         );
-        assert_eq!(
-            line(&r, "failures"),
-            ConclusionLine { label: "failures", text: "none".into(), alarm: false }
-        );
+        let failures = line(&r, "failures");
+        assert_eq!((&*failures.text, failures.alarm), ("none", false));
     }
 
     #[test]

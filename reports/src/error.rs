@@ -1,7 +1,9 @@
 //! Errors of reading results and of writing reports.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use ctxbench_util::files::FileError;
 
 /// Error while reading results.
 #[derive(Debug, thiserror::Error)]
@@ -34,15 +36,19 @@ pub enum ReportError {
     /// Rows could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file could not be written; contains the system's error.
+    /// Standard output or a file could not be written; contains the system's error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The database could not be written.
-    #[error("{path}: the database could not be written ({source})")]
-    Database {
-        /// Path of the database.
-        path: PathBuf,
-        /// Error of SQLite.
-        source: rusqlite::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Error of an action on a file or folder of the output.
+pub(crate) fn unwritten(
+    path: &Path,
+    action: &'static str,
+) -> impl FnOnce(io::Error) -> FileError + use<> {
+    let path = path.to_path_buf();
+    let advice = "check that the folder can be written to and has space";
+    move |source| FileError::Io { path, action, source, advice }
 }

@@ -1,12 +1,14 @@
 //! History of one fact: its source, its place after each compaction, and its state at each need.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Formatter, Write as _};
 
 use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord, word};
 use ctxbench_session::fact::FactKind;
 use ctxbench_util::nearest;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
+use crate::error::ReportError;
 use crate::{fmt, json};
 
 /// Filter for runs; `None` selects all.
@@ -19,13 +21,33 @@ pub struct Filter<'a> {
     pub model: Option<&'a str>,
 }
 
-/// The filter or the fact matches nothing in the results.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} `{name}` in these results; {hint}")]
-pub struct Unknown {
-    what: &'static str,
-    name: String,
-    hint: String,
+/// What identifies a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RunName<'a> {
+    pub scenario: &'a str,
+    /// Label of the strategy.
+    pub strategy: &'a str,
+    /// Model name.
+    pub model: &'a str,
+    /// Seed, if the run was repeated with several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+impl<'a> RunName<'a> {
+    pub(crate) fn of(run: &'a RunRecord) -> RunName<'a> {
+        let (scenario, strategy) = (&run.scenario.id, &run.strategy.label);
+        RunName { scenario, strategy, model: &run.model, seed: run.seed }
+    }
+}
+
+impl Display for RunName<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let seed = self.seed.map_or(String::new(), |s| format!(", seed {s}"));
+        let [scenario, strategy, model] =
+            [self.scenario, self.strategy, self.model].map(fmt::one_line);
+        write!(f, "{scenario} × {strategy} × {model}{seed}")
+    }
 }
 
 /// A fact in every run that has it.
@@ -40,14 +62,8 @@ pub struct Explained<'a> {
 /// A fact in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Life<'a> {
-    pub scenario: &'a str,
-    /// Label of the strategy.
-    pub strategy: &'a str,
-    /// Model name.
-    pub model: &'a str,
-    /// Seed, if the run was repeated with several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
+    #[serde(flatten)]
+    pub run: RunName<'a>,
     /// Kind; `None` if no message needs it.
     pub kind: Option<FactKind>,
     /// Source and moves; `None` in results without texts.
@@ -65,13 +81,12 @@ pub struct Life<'a> {
 }
 
 /// A need, and its request.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Needed<'a> {
     /// Subagent of its window; `None` for the main conversation, or if the run did not reach it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<&'a str>,
     /// Virtual time of that request, ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_ms: Option<u64>,
     /// The row of `facts.csv`.
     #[serde(flatten)]
@@ -98,7 +113,7 @@ pub fn explain<'a>(
     results: &'a Results,
     fact: &'a str,
     filter: Filter<'_>,
-) -> Result<Explained<'a>, Unknown> {
+) -> Result<Explained<'a>, ReportError> {
     let runs = filtered(results, filter)?;
     let lives: Vec<Life<'a>> = runs.iter().filter_map(|r| life(r, fact)).collect();
     if lives.is_empty() {
@@ -114,7 +129,7 @@ pub fn explain<'a>(
 pub(crate) fn filtered<'a>(
     results: &'a Results,
     filter: Filter<'_>,
-) -> Result<Vec<&'a RunRecord>, Unknown> {
+) -> Result<Vec<&'a RunRecord>, ReportError> {
     let mut runs: Vec<&RunRecord> = results.runs.iter().collect();
     let filters: [(&str, Option<&str>, Names); 3] = [
         ("scenario", filter.scenario, |r| [r.scenario.id.as_str(); 2]),
@@ -138,7 +153,11 @@ type Names = fn(&RunRecord) -> [&str; 2];
 /// Maximum number of names in an error.
 const NAMED: usize = 6;
 
-fn unknown<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a str>) -> Unknown {
+fn unknown<'a>(
+    what: &'static str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> ReportError {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
     known.dedup();
@@ -149,7 +168,7 @@ fn unknown<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a s
         _ if more > 0 => format!("known are {} and {more} more", known[..NAMED].join(", ")),
         _ => format!("known are {}", known.join(", ")),
     };
-    Unknown { what, name: name.to_string(), hint }
+    ReportError::Refused(format!("there is no {what} `{name}` in these results; {hint}"))
 }
 
 fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
@@ -178,10 +197,7 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
         }
     };
     Some(Life {
-        scenario: &run.scenario.id,
-        strategy: &run.strategy.label,
-        model: &run.model,
-        seed: run.seed,
+        run: RunName::of(run),
         kind: needs.first().map(|n| n.pair.kind),
         moves: life.into_iter().flat_map(|l| &l.moves).map(moved).collect(),
         life,
@@ -218,36 +234,24 @@ impl Life<'_> {
         };
         let one = fmt::one_line;
         let kind = self.kind.map_or(String::new(), |k| format!(" ({})", k.name()));
-        let seed = self.seed.map_or(String::new(), |s| format!(", seed {s}"));
-        line(format!(
-            "{}{kind} in {} × {} × {}{seed}",
-            one(fact),
-            one(self.scenario),
-            one(self.strategy),
-            one(self.model)
-        ));
-        match self.life {
-            Some(l) if l.arises.is_empty() => {
-                line(format!("  never said; a match would be chance: {}", quoted_list(&l.tokens)))
-            }
-            Some(l) => {
+        line(format!("{}{kind} in {}", one(fact), self.run));
+        let said = self.life.filter(|l| !l.arises.is_empty());
+        match (self.life, said) {
+            (_, Some(l)) => {
                 line(format!("  carried by  {}", quoted_list(&l.tokens)));
                 line(format!("  arises in   {}{}", one(&l.arises), quoted(&l.text)));
                 let to = if self.windows { " to the main conversation" } else { "" };
-                let when = self
-                    .first_shown_ms
-                    .filter(|_| self.windows)
-                    .map(|ms| format!(", at {}", seconds(ms)))
-                    .unwrap_or_default();
-                line(format!(
-                    "  first shown{to} {}",
-                    l.first_shown
-                        .map_or("in no request".to_string(), |n| format!("in request {n}{when}"))
-                ));
+                let at = self.first_shown_ms.filter(|_| self.windows);
+                let at = at.map_or(String::new(), |ms| format!(", at {}", seconds(ms)));
+                let request = l.first_shown.map(|n| format!("in request {n}{at}"));
+                let request = request.unwrap_or_else(|| "in no request".into());
+                line(format!("  first shown{to} {request}"));
             }
-            None => line(
-                "  these results hold no texts; run again with this ctxbench to see them"
-                    .to_string(),
+            (Some(l), None) => {
+                line(format!("  never said; a match would be chance: {}", quoted_list(&l.tokens)))
+            }
+            (None, None) => line(
+                "  these results hold no texts; run again with this ctxbench to see them".into(),
             ),
         }
         let mut moves = self.moves.iter().peekable();
@@ -258,13 +262,11 @@ impl Life<'_> {
             line(format!("  needed by {} {}", one(&need.pair.need), need.describe(self.windows)));
         }
         moves.for_each(|m| m.write(self.windows, &mut line));
-        if self.life.is_some_and(|l| !l.arises.is_empty() && l.first_shown.is_some())
-            && self.moves.is_empty()
-        {
+        if said.is_some_and(|l| l.first_shown.is_some()) && self.moves.is_empty() {
             line(format!("  no compaction{} moved it", if self.windows { OF_MAIN } else { "" }));
         }
-        if self.needs.is_empty() && self.life.is_some_and(|l| !l.arises.is_empty()) {
-            line("  nothing that counts needs it".to_string());
+        if self.needs.is_empty() && said.is_some() {
+            line("  nothing that counts needs it".into());
         }
     }
 }
@@ -292,15 +294,14 @@ impl Moved<'_> {
             place_name(m.to)
         ));
         line(format!("    before{}", quoted(&m.before)));
-        match (m.to, m.after.is_empty()) {
-            (FactPlace::Nowhere, true) => {
-                line("    after: no line of a summary is near it".to_string())
-            }
+        let after = match (m.to, m.after.is_empty()) {
+            (FactPlace::Nowhere, true) => ": no line of a summary is near it".into(),
             (FactPlace::Nowhere, false) => {
-                line(format!("    after, the nearest words of a summary{}", quoted(&m.after)))
+                format!(", the nearest words of a summary{}", quoted(&m.after))
             }
-            _ => line(format!("    after{}", quoted(&m.after))),
-        }
+            _ => quoted(&m.after),
+        };
+        line(format!("    after{after}"));
     }
 }
 
@@ -330,27 +331,25 @@ impl Needed<'_> {
         let Some(request) = n.request else {
             return "was never reached: the run ended before it".to_string();
         };
-        let window = self
-            .agent
-            .map_or("main conversation".to_string(), |a| format!("subagent {}", fmt::one_line(a)));
-        let place_and_time = match self.at_ms.filter(|_| windows) {
-            Some(ms) => format!(" ({window}, at {})", seconds(ms)),
-            None => String::new(),
-        };
+        let window = self.agent.map(|a| format!("subagent {}", fmt::one_line(a)));
+        let window = window.unwrap_or_else(|| "main conversation".into());
+        let at = self.at_ms.filter(|_| windows);
+        let place_and_time =
+            at.map_or(String::new(), |ms| format!(" ({window}, at {})", seconds(ms)));
         let compactions = fmt::pluralize(n.compactions_before, "compaction");
-        let after = format!("in request {request}{place_and_time}, after {compactions}");
-        let mut marks = Vec::new();
-        let mut mark = |set: bool, text: &'static str| marks.extend(set.then_some(text));
-        mark(n.undelivered, "no strategy could show it: nobody says it in this window before");
-        mark(n.stale, "only an outdated value was there");
-        mark(n.both, "an outdated value was there too");
-        let found = match n.place {
+        let mut out = format!("in request {request}{place_and_time}, after {compactions}: ");
+        out += &match n.place {
             FactPlace::Nowhere => "absent".to_string(),
             p => format!("{} in {}", word(&n.found), place_name(p)),
         };
-        let marks =
-            if marks.is_empty() { String::new() } else { format!("; {}", marks.join("; ")) };
-        format!("{after}: {found}{marks}")
+        for (is_so, remark) in [
+            (n.undelivered, "; no strategy could show it: nobody says it in this window before"),
+            (n.stale, "; only an outdated value was there"),
+            (n.both, "; an outdated value was there too"),
+        ] {
+            out += if is_so { remark } else { "" };
+        }
+        out
     }
 }
 

@@ -12,7 +12,7 @@ use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
 
-use crate::conclusion;
+use crate::conclusion::{self, Conclusion};
 use crate::error::{ReadError, ReportError};
 use crate::stats::{self, Differences};
 use crate::stored::StoredResults;
@@ -96,14 +96,6 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("plain data always serialises") + "\n"
 }
 
-/// Conclusion for one model and one summariser.
-#[derive(Serialize)]
-struct ConclusionJson {
-    about: String,
-    front: Vec<String>,
-    sentences: Vec<String>,
-}
-
 /// [`Results`] with derived data. Readers of records ignore `differences` and `conclusions`, which
 /// are computed again.
 #[derive(Serialize)]
@@ -114,7 +106,7 @@ struct ResultsFile<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Differences>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    conclusions: Vec<ConclusionJson>,
+    conclusions: Vec<Conclusion>,
     runs: Streamed<'a>,
 }
 
@@ -165,7 +157,6 @@ pub fn write_json(stored: &StoredResults<'_>, mut out: &mut dyn Write) -> Result
         conclusions: conclusion::conclusions(results)
             .into_iter()
             .filter(|g| !g.sentences.is_empty())
-            .map(|g| ConclusionJson { about: g.heading, front: g.front, sentences: g.sentences })
             .collect(),
         runs: Streamed { stored, failed: &failed },
     };

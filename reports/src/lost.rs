@@ -5,21 +5,16 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::explain::{self, Filter, Unknown, filtered};
+use crate::error::ReportError;
+use crate::explain::{self, Filter, RunName, filtered};
 use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord};
 use crate::{fmt, json};
 
 /// Losses of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LostNeeds<'a> {
-    pub scenario: &'a str,
-    /// Label of the strategy.
-    pub strategy: &'a str,
-    /// Model name.
-    pub model: &'a str,
-    /// Seed, if the run was repeated with several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
+    #[serde(flatten)]
+    pub run: RunName<'a>,
     /// Number of needs that ask for memory.
     pub needs: usize,
     /// Needs with a lost fact in the order of requests; those that the run did not reach come last.
@@ -41,7 +36,10 @@ pub struct LostNeed<'a> {
 }
 
 /// Losses of the selected runs, in the order of the results.
-pub fn lost<'a>(results: &'a Results, filter: Filter<'_>) -> Result<Vec<LostNeeds<'a>>, Unknown> {
+pub fn lost<'a>(
+    results: &'a Results,
+    filter: Filter<'_>,
+) -> Result<Vec<LostNeeds<'a>>, ReportError> {
     Ok(filtered(results, filter)?.into_iter().map(of_run).collect())
 }
 
@@ -60,14 +58,7 @@ pub(crate) fn of_run(run: &RunRecord) -> LostNeeds<'_> {
         })
         .collect();
     lost.sort_by_key(|l| (l.pair.request.unwrap_or(u64::MAX), &l.pair.fact));
-    LostNeeds {
-        scenario: &run.scenario.id,
-        strategy: &run.strategy.label,
-        model: &run.model,
-        seed: run.seed,
-        needs: counted().count(),
-        lost,
-    }
+    LostNeeds { run: RunName::of(run), needs: counted().count(), lost }
 }
 
 /// Last compaction before a need that removed the fact.
@@ -85,7 +76,7 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
             out.push('\n');
         }
         // Writing to a string never fails.
-        let _ = writeln!(out, "{}", run.heading());
+        let _ = writeln!(out, "{}: {} of {} needs lost", run.run, run.lost.len(), run.needs);
         for need in &run.lost {
             let _ = writeln!(out, "  {}", need.description());
             for (what, words) in need.words() {
@@ -99,21 +90,6 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
 /// Formats the lost facts as JSON.
 pub fn to_json(all: &[LostNeeds<'_>]) -> String {
     json::pretty(&all)
-}
-
-impl LostNeeds<'_> {
-    fn heading(&self) -> String {
-        let one = fmt::one_line;
-        format!(
-            "{} × {} × {}{}: {} of {} needs lost",
-            one(self.scenario),
-            one(self.strategy),
-            one(self.model),
-            self.seed.map_or(String::new(), |s| format!(", seed {s}")),
-            self.lost.len(),
-            self.needs
-        )
-    }
 }
 
 impl LostNeed<'_> {

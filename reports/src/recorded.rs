@@ -16,7 +16,9 @@ pub(crate) const SHEET: ByBlock = ByBlock {
         the summary, and the dollars of the request that wrote it. As recorded: the provider's \
         counters; a summary whose request is not in the recording costs n/a. Beside it the \
         dollars of the whole session.",
-    head: &["compaction", "before reply", "tokens before", "after", "summary", "its $", "all $"],
+    head: || {
+        vec!["compaction", "before reply", "tokens before", "after", "summary", "its $", "all $"]
+    },
     told: |_| None,
     rows: |r| if is_of_product(r) { rows(r) } else { vec![] },
 };

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::error::ReadError;
 use crate::error::ReportError;
 use crate::json;
-use crate::record::{Results, RunRecord};
+use crate::record::{Results, RunRecord, ScenarioInfo};
 use crate::stored::{Rows, StoredResults, Take};
 
 pub struct ResultsFile {
@@ -41,12 +41,7 @@ struct RowPosition {
 /// Part of a row that the index needs.
 #[derive(Deserialize)]
 struct Key {
-    scenario: Id,
-}
-
-#[derive(Deserialize)]
-struct Id {
-    id: String,
+    scenario: ScenarioInfo,
 }
 
 /// Maximum length of a row, bytes. Longer lines belong to a damaged file.

@@ -17,7 +17,8 @@ use crate::record::{RESULTS_VERSION, RunRecord, Status};
 use ctxbench_util::{files, natural};
 use serde::{Deserialize, Serialize};
 
-use crate::write::{CACHE_MARKER, CACHE_TEXT, WriteError, io_error, is_cache, is_empty};
+use crate::error::{ReportError, unwritten};
+use crate::write::{CACHE_MARKER, CACHE_TEXT, is_cache, is_empty, refused};
 
 const SUFFIX: &str = ".run.json";
 /// Maximum size of the rows kept in memory, bytes, measured by their files. Other rows are read
@@ -52,14 +53,14 @@ struct Memory {
 
 impl RowCache {
     /// Opens or creates a cache. A folder with other content is an error.
-    pub fn open(dir: &Path) -> Result<RowCache, WriteError> {
-        fs::create_dir_all(dir).map_err(io_error(dir, "make the folder"))?;
+    pub fn open(dir: &Path) -> Result<RowCache, ReportError> {
+        fs::create_dir_all(dir).map_err(unwritten(dir, "make the folder"))?;
         if !is_cache(dir) {
             // Another run may have written the marker in the meantime.
             if !is_empty(dir)? && !is_cache(dir) {
                 let why =
                     "is not a ctxbench cache (and not empty); name another folder with --cache";
-                return Err(WriteError::Refused(dir.into(), why));
+                return Err(refused(dir, why));
             }
             files::write(&dir.join(CACHE_MARKER), CACHE_TEXT)?;
         }
@@ -89,7 +90,7 @@ impl RowCache {
 
     /// Stores a finished row. With `private` only its owner can read the file. Errors are kept in
     /// memory only, and so is a row that cannot be written.
-    pub fn store(&self, key: &str, row: Row, private: bool) -> Result<(), WriteError> {
+    pub fn store(&self, key: &str, row: Row, private: bool) -> Result<(), ReportError> {
         let is_error = row.run.status == Status::Error;
         let written = if is_error { Ok(()) } else { self.write(key, &row, private) };
         let bytes = match (&written, is_error) {
@@ -100,10 +101,10 @@ impl RowCache {
         written
     }
 
-    fn write(&self, key: &str, row: &Row, private: bool) -> Result<(), WriteError> {
+    fn write(&self, key: &str, row: &Row, private: bool) -> Result<(), ReportError> {
         let path = self.path(key);
         let folder = path.parent().unwrap_or(&self.dir);
-        fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
+        fs::create_dir_all(folder).map_err(unwritten(folder, "make the folder"))?;
         let content = |out: &mut dyn Write| checksum::write(out, &(RESULTS_VERSION, key, row));
         Ok(files::write_unsynced(&path, private, content)?)
     }

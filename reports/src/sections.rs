@@ -8,7 +8,7 @@ use crate::record::Results;
 use crate::sheet::{ByBlock, Sheet};
 use crate::stats::{self, Differences};
 use crate::view::{self, ReportBlock};
-use crate::{agreement, delegation, recorded, resume, rewind, spend, sweep};
+use crate::{agreement, recorded, sheets, spend, sweep};
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {
@@ -35,9 +35,9 @@ const SECTIONS: [Entry; 12] = [
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| sheet(&agreement::SHEET, r),
     |r| sheet(&recorded::SHEET, r),
-    |r| sheet(&rewind::SHEET, r),
-    |r| sheet(&resume::SHEET, r),
-    |r| sheet(&delegation::SHEET, r),
+    |r| sheet(&sheets::REWIND, r),
+    |r| sheet(&sheets::RESUME, r),
+    |r| sheet(&sheets::DELEGATION, r),
     |r| sheet(&spend::SHEET, r),
     |r| vec![Section::Reading(&r.assumptions)],
 ];

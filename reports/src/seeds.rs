@@ -6,12 +6,12 @@
 //! every seed.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::ptr;
 
-use crate::record::{Results, RunRecord, Status};
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use crate::record::{Results, RunRecord, Status, Summary};
+use serde_json::{Map, Value, json};
 
+use crate::group::grouped;
 use crate::{fmt, metrics};
 
 /// Returns true if any row was repeated with several seeds.
@@ -29,25 +29,17 @@ pub(crate) fn averaged(results: &Results) -> Cow<'_, Results> {
 }
 
 /// Averages the rows of whole sessions.
-pub(crate) fn as_one(runs: &[RunRecord]) -> Cow<'_, [RunRecord]> {
+pub(crate) fn as_one<'a>(runs: &'a [RunRecord]) -> Cow<'a, [RunRecord]> {
     if runs.iter().all(|r| r.seed.is_none()) {
         return Cow::Borrowed(runs);
     }
-    let mut places: BTreeMap<(&str, &str, &str, Option<&str>), usize> = BTreeMap::new();
-    let mut groups: Vec<Vec<&RunRecord>> = Vec::new();
-    for r in runs {
-        let key = (
-            r.scenario.id.as_str(),
-            r.strategy.label.as_str(),
-            r.model.as_str(),
-            r.summariser.as_deref(),
-        );
-        let at = r.seed.map_or(groups.len(), |_| *places.entry(key).or_insert(groups.len()));
-        match groups.get_mut(at) {
-            Some(group) => group.push(r),
-            None => groups.push(vec![r]),
-        }
-    }
+    let key = |r: &&'a RunRecord| {
+        let keys = [&*r.scenario.id, &*r.strategy.label, &*r.model];
+        // A row that was not repeated is a group of its own.
+        let own = r.seed.is_none().then_some(ptr::from_ref(*r));
+        (keys, r.summariser.as_deref(), own)
+    };
+    let groups = grouped(runs, key);
     Cow::Owned(groups.iter().map(|g| mean_run(g)).collect())
 }
 
@@ -60,7 +52,10 @@ fn mean_run(seeds: &[&RunRecord]) -> RunRecord {
     // The average must not hide a failure of one seed.
     let worst = seeds.iter().find(|r| r.status != Status::Completed).unwrap_or(&first);
     let broken = seeds.iter().rev().max_by_key(|r| r.broken_rules()).unwrap_or(&first);
-    let mut summary = mean_of(seeds, |r| &r.summary);
+    let summaries: Vec<Value> = seeds.iter().map(|r| json!(r.summary)).collect();
+    let mean = mean(&summaries.iter().collect::<Vec<_>>());
+    let mut summary: Summary =
+        serde_json::from_value(mean).expect("a mean has the form of what it is made of");
     summary.integrity_failures = broken.summary.integrity_failures;
     let name = |r: &RunRecord| format!("seed {}", r.seed.unwrap_or_default());
     let mut integrity = broken.integrity.clone();
@@ -100,18 +95,6 @@ fn note(seeds: &[&RunRecord]) -> String {
         out.push("all alike".into());
     }
     fmt::one_line(&out.join("; "))
-}
-
-fn mean_of<T: Serialize + DeserializeOwned>(
-    seeds: &[&RunRecord],
-    of: impl Fn(&RunRecord) -> &T,
-) -> T {
-    let values: Vec<Value> = seeds
-        .iter()
-        .map(|r| serde_json::to_value(of(r)).expect("records always serialise"))
-        .collect();
-    serde_json::from_value(mean(&values.iter().collect::<Vec<_>>()))
-        .expect("a mean has the form of what it is made of")
 }
 
 /// Mean of each number; integers stay integers. A value that is unknown for one seed is unknown in

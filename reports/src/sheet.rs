@@ -1,7 +1,20 @@
 //! Small tables below the scores.
 
+use std::iter;
+
 use crate::record::{Results, RunRecord};
 use crate::view;
+
+/// Heading of a column, and its cell in a row of type `T`.
+pub(crate) type Column<T, C = String> = (&'static str, fn(&T) -> C);
+
+pub(crate) fn heads<T, C>(columns: &[Column<T, C>]) -> Vec<&'static str> {
+    columns.iter().map(|(head, _)| *head).collect()
+}
+
+pub(crate) fn cells<T, C>(columns: &[Column<T, C>], row: &T) -> Vec<C> {
+    columns.iter().map(|(_, cell)| cell(row)).collect()
+}
 
 /// Title, head and rows as text. The first column is text, the others are figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +48,7 @@ pub(crate) struct ByBlock {
     pub(crate) title: &'static str,
     pub(crate) note: &'static str,
     /// Headings after the strategy.
-    pub(crate) head: &'static [&'static str],
+    pub(crate) head: fn() -> Vec<&'static str>,
     /// Suffix for the name of a block, common to all its runs.
     pub(crate) told: fn(&[&RunRecord]) -> Option<String>,
     /// Rows of cells after the strategy; a run may have any number of rows.
@@ -49,7 +62,7 @@ impl ByBlock {
         if groups.is_empty() {
             return None;
         }
-        let head = ["strategy"].iter().chain(self.head).map(ToString::to_string).collect();
+        let head = iter::once("strategy").chain((self.head)()).map(String::from).collect();
         let (title, note) = (self.title.into(), self.note.into());
         Some(Sheet { title, note, head, groups })
     }
@@ -81,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_scenario_is_named_once_and_rows_stand_as_in_the_main_table() {
-        let sheet = |rows| ByBlock { title: "", note: "", head: &[], told: |_| None, rows };
+        let sheet = |rows| ByBlock { title: "", note: "", head: Vec::new, told: |_| None, rows };
         let mut results = testing::results();
         results.runs.extend(["none", "codex", "reference"].map(|l| testing::run("second", l, 1)));
         let rows = |r: &RunRecord| {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::fmt;
+use crate::group::grouped;
 use crate::record::{RequestRecord, RequestStatus, RunRecord};
 use crate::sheet::ByBlock;
 use ctxbench_core::request::Purpose;
@@ -13,9 +14,12 @@ pub(crate) const SHEET: ByBlock = ByBlock {
         every row. In: all input; cached and written: of this, read from and written to the \
         prompt cache. Share: of the row's dollars. × main: tokens of all windows, in and out, ÷ \
         those of the main one; a team of agents is said to use 7.",
-    head: &[
-        "model", "who", "calls", "in", "cached", "written", "out", "cost $", "share %", "× main",
-    ],
+    head: || {
+        vec![
+            "model", "who", "calls", "in", "cached", "written", "out", "cost $", "share %",
+            "× main",
+        ]
+    },
     told: |_| None,
     rows,
 };
@@ -64,16 +68,14 @@ pub(crate) fn parts(run: &RunRecord) -> Vec<ModelSpend> {
 }
 
 fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<Arc<str>>) -> Vec<ModelSpend> {
-    let mut parts: Vec<ModelSpend> = Vec::new();
-    for q in &run.requests {
-        let agent = agent(q);
-        let at = parts.iter().position(|p| p.agent == agent && p.model == q.model);
-        let at = at.unwrap_or_else(|| {
-            parts.push(ModelSpend { agent, model: q.model.clone(), ..ModelSpend::default() });
-            parts.len() - 1
-        });
-        parts[at].add(q);
-    }
+    let sum = |requests: Vec<&RequestRecord>| {
+        let model = requests[0].model.clone();
+        let mut part = ModelSpend { agent: agent(requests[0]), model, ..ModelSpend::default() };
+        requests.into_iter().for_each(|q| part.add(q));
+        part
+    };
+    let groups = grouped(&run.requests, |q| (agent(q), q.model.clone()));
+    let mut parts: Vec<ModelSpend> = groups.into_iter().map(sum).collect();
     let all: f64 = parts.iter().map(|p| p.cost_usd).sum();
     for p in &mut parts {
         p.share_pct = (all > 0.0).then(|| 100.0 * p.cost_usd / all);
@@ -93,13 +95,12 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
     if parts.len() < 2 {
         return vec![];
     }
-    let tokens_of = |all: &mut dyn Iterator<Item = &ModelSpend>| -> u64 {
-        all.map(|p| p.input + p.output).sum()
-    };
-    let main = tokens_of(&mut parts.iter().filter(|p| p.agent.is_none()));
+    let tokens = |p: &ModelSpend| p.input + p.output;
+    let all: u64 = parts.iter().map(tokens).sum();
+    let main: u64 = parts.iter().filter(|p| p.agent.is_none()).map(tokens).sum();
     let times = match main {
         0 => "n/a".to_string(),
-        _ => format!("{:.1}", tokens_of(&mut parts.iter()) as f64 / main as f64),
+        _ => format!("{:.1}", all as f64 / main as f64),
     };
     let tokens = |n: u64| fmt::tokens(n as f64);
     parts

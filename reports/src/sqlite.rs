@@ -1,11 +1,12 @@
 //! `results.sqlite`: the tables of the CSV files with exact numbers. `n/a` becomes NULL.
 
+use std::iter;
 use std::path::Path;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use crate::csv::TABLES;
+use crate::csv::{self, TABLES, Table};
 use crate::error::ReportError;
 use crate::metrics::Cell;
 use crate::stored::StoredResults;
@@ -53,7 +54,10 @@ impl Type {
 
 pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), ReportError> {
     let types = types(stored)?;
-    let failed = |source| ReportError::Database { path: path.into(), source };
+    let failed = |e: rusqlite::Error| {
+        let path = path.display();
+        ReportError::Refused(format!("{path}: the database could not be written ({e})"))
+    };
     let mut db = Connection::open(path).map_err(failed)?;
     let begin = || -> rusqlite::Result<()> {
         // The file is new and private; an interrupted write discards it.
@@ -75,22 +79,14 @@ pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), Repor
         let sql = "INSERT INTO results VALUES (?1, ?2)";
         change.execute(sql, (name, value)).map_err(failed)?;
     }
-    let mut number = 0;
-    stored.sessions(&mut |session| {
-        for run in session {
-            number += 1;
-            for (table, types) in TABLES.iter().zip(&types) {
-                let marks = vec!["?"; types.len() + 1].join(", ");
-                let sql = format!("INSERT INTO {} VALUES ({marks})", table.name);
-                let mut insert = change.prepare_cached(&sql).map_err(failed)?;
-                for row in table.write_all(run, true) {
-                    let cells = row.into_iter().map(value);
-                    let all = std::iter::once(Value::Integer(number)).chain(cells);
-                    insert.execute(params_from_iter(all)).map_err(failed)?;
-                }
-            }
-        }
-        Ok(())
+    let insert = |(table, types): (&Table, &Vec<Type>)| {
+        format!("INSERT INTO {} VALUES ({})", table.name, vec!["?"; types.len() + 1].join(", "))
+    };
+    let inserts: Vec<String> = TABLES.iter().zip(&types).map(insert).collect();
+    csv::rows(stored, true, &mut |run, table, row| {
+        let mut insert = change.prepare_cached(&inserts[table]).map_err(failed)?;
+        let all = iter::once(Value::Integer(run)).chain(row.into_iter().map(value));
+        insert.execute(params_from_iter(all)).map(drop).map_err(failed)
     })?;
     change.commit().map_err(failed)?;
     db.close().map_err(|(_, e)| failed(e))
@@ -98,17 +94,11 @@ pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), Repor
 
 /// Types of the columns of every table.
 fn types(stored: &StoredResults<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
-    let unknown = |t: &crate::csv::Table| vec![Type::Unknown; t.head(true).len()];
+    let unknown = |t: &Table| vec![Type::Unknown; t.head(true).len()];
     let mut types: Vec<Vec<Type>> = TABLES.iter().map(unknown).collect();
-    stored.sessions(&mut |session| {
-        for run in session {
-            for (table, types) in TABLES.iter().zip(&mut types) {
-                for row in table.write_all(run, true) {
-                    for (known, cell) in types.iter_mut().zip(&row) {
-                        *known = known.with(Type::from_cell(cell));
-                    }
-                }
-            }
+    csv::rows(stored, true, &mut |_, table, row| {
+        for (known, cell) in types[table].iter_mut().zip(&row) {
+            *known = known.with(Type::from_cell(cell));
         }
         Ok(())
     })?;
@@ -138,7 +128,7 @@ fn value(cell: Cell) -> Value {
 mod tests {
     use super::*;
     use crate::record::BreakEven;
-    use crate::{csv, testing};
+    use crate::testing;
 
     #[test]
     fn it_has_the_rows_of_the_csv_files() {

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::ReportError;
+use crate::error::{ReportError, unwritten};
 use crate::metrics::METRICS;
 use crate::record::{BreakEven, Results, RunRecord};
 use crate::view;
@@ -121,7 +121,7 @@ impl OutputFolder {
 impl Files for OutputFolder {
     fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError> {
         let path = self.create_path(name)?;
-        let file = File::create(&path).map_err(|e| unwritten(&path, e))?;
+        let file = File::create(&path).map_err(unwritten(&path, "write it"))?;
         Ok(Box::new(Named { out: BufWriter::new(file), path }))
     }
 
@@ -130,10 +130,10 @@ impl Files for OutputFolder {
         let folder = path.parent().unwrap_or(&self.dir);
         // Do not create the folder itself again if it was removed.
         if folder != self.dir && !folder.is_dir() {
-            fs::create_dir(folder).map_err(|e| unwritten(folder, e))?;
+            fs::create_dir(folder).map_err(unwritten(folder, "write it"))?;
         }
         if self.private {
-            keep_private(&self.dir, &path).map_err(|e| unwritten(&path, e))?;
+            keep_private(&self.dir, &path).map_err(unwritten(&path, "write it"))?;
         }
         self.names.push(name.into());
         Ok(path)
@@ -154,23 +154,24 @@ fn keep_private(_: &Path, _: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn unwritten(path: &Path, e: io::Error) -> io::Error {
-    let advice = "check that the folder can be written to and has space";
-    io::Error::new(e.kind(), format!("{}: could not write it ({e}); {advice}", path.display()))
-}
-
 /// A file that adds its name to errors.
 struct Named {
     out: BufWriter<File>,
     path: PathBuf,
 }
 
+impl Named {
+    fn named(&self, e: io::Error) -> io::Error {
+        io::Error::new(e.kind(), unwritten(&self.path, "write it")(e))
+    }
+}
+
 impl Write for Named {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes).map_err(|e| unwritten(&self.path, e))
+        self.out.write(bytes).map_err(|e| self.named(e))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush().map_err(|e| unwritten(&self.path, e))
+        self.out.flush().map_err(|e| self.named(e))
     }
 }

@@ -6,6 +6,8 @@ mod line;
 
 pub(crate) use line::wrap;
 
+use std::collections::BTreeSet;
+
 use crate::record::Results;
 use ctxbench_core::strategy::Standing;
 
@@ -16,7 +18,7 @@ use crate::sheet::Sheet;
 use crate::view::{self, ReportBlock};
 use crate::{fmt, grid, seeds};
 use layout::Layout;
-use line::{TableLine, push};
+use line::{Lines, Style};
 
 /// Minimum and maximum width of a line, characters.
 const NARROWEST: usize = 80;
@@ -49,94 +51,76 @@ pub fn table(results: &Results, width: usize, color: bool) -> String {
         Section::Reading(_) => 3,
         Section::Conclusion(_) => 4,
     });
-    let mut out = String::new();
-    for line in all.iter().flat_map(|s| lines(s, results, width, &columns)) {
-        push(&mut out, &line, color);
-    }
-    out
-}
-
-fn lines(
-    section: &Section<'_>,
-    results: &Results,
-    width: usize,
-    columns: &[&'static Metric],
-) -> Vec<TableLine> {
-    match section {
-        // Each block prints its own failures.
-        Section::Failures(_) => vec![],
-        Section::Scores(block) => block_lines(block, width, columns),
-        Section::Differences(found) => differences::differences(results, found, width),
-        Section::Sheet(s) => sheet(s, width),
-        Section::Reading(_) => {
-            let told = wrap(&view::modelled(results, false), width, "  ");
-            told.into_iter().chain(legend(width)).map(TableLine::Faint).collect()
+    let mut out = Lines { text: String::new(), width, color };
+    for section in &all {
+        match section {
+            // Each block prints its own failures.
+            Section::Failures(_) => {}
+            Section::Scores(block) => scores(&mut out, block, &columns),
+            Section::Differences(found) => differences::differences(&mut out, results, found),
+            Section::Sheet(s) => sheet(&mut out, s),
+            Section::Reading(_) => {
+                out.wrap(Style::Faint, &view::modelled(results, false), "  ");
+                out.wrap(Style::Faint, LEGEND, "");
+            }
+            Section::Conclusion(g) => conclusion(&mut out, g),
         }
-        Section::Conclusion(g) => conclusion_lines(g, width),
     }
+    out.text
 }
 
-fn conclusion_lines(g: &Conclusion, width: usize) -> Vec<TableLine> {
+fn conclusion(out: &mut Lines, g: &Conclusion) {
     const LABEL: usize = 17;
-    let mut lines =
-        vec![TableLine::Score(String::new()), TableLine::Heading(fmt::elide(&g.heading, width))];
+    out.add_blank();
+    out.add(Style::Heading, &fmt::elide(&g.heading, out.width));
     for l in &g.lines {
-        let mark = if l.alarm { "!!" } else { "  " };
-        let text = wrap(&l.text, width - LABEL - 3, "");
-        for (i, part) in text.iter().enumerate() {
-            let (mark, what) = if i == 0 { (mark, l.label) } else { ("  ", "") };
-            let line = format!("{mark} {what:<LABEL$}{part}");
-            lines.push(if l.alarm { TableLine::Alarm(line) } else { TableLine::Verdicts(line) });
+        let (sign, style) = if l.alarm { ("!!", Style::Alarm) } else { ("  ", Style::Verdicts) };
+        for (i, part) in wrap(&l.text, out.width - LABEL - 3, "").iter().enumerate() {
+            let (sign, label) = if i == 0 { (sign, l.label) } else { ("  ", "") };
+            out.add(style, &format!("{sign} {label:<LABEL$}{part}"));
         }
     }
-    for (i, s) in g.sentences.iter().enumerate() {
-        lines.extend((i == 0).then(|| TableLine::Score(String::new())));
-        lines.extend(wrap(s, width, "").into_iter().map(TableLine::Score));
+    if !g.sentences.is_empty() {
+        out.add_blank();
     }
-    lines
+    g.sentences.iter().for_each(|s| out.wrap(Style::Score, s, ""));
 }
 
-fn block_lines(
-    block: &ReportBlock<'_>,
-    width: usize,
-    columns: &[&'static Metric],
-) -> Vec<TableLine> {
-    let (title, terms) = (block.title(), block.terms());
-    let mut lines = vec![];
+fn scores(out: &mut Lines, block: &ReportBlock<'_>, columns: &[&'static Metric]) {
+    let (title, terms, width) = (block.title(), block.terms(), out.width);
     if title.chars().count() + terms.chars().count() + 4 <= width {
-        lines.push(TableLine::Heading(format!("{title}  ({terms})")));
+        out.add(Style::Heading, &format!("{title}  ({terms})"));
     } else {
-        lines.push(TableLine::Heading(fmt::elide(&title, width)));
-        lines.push(TableLine::Heading(format!("  {}", fmt::elide(&terms, width - 2))));
+        out.add(Style::Heading, &fmt::elide(&title, width));
+        out.add(Style::Heading, &format!("  {}", fmt::elide(&terms, width - 2)));
     }
     for f in view::failures(block) {
-        lines.extend(wrap(&format!("!! {f}"), width, "   ").into_iter().map(TableLine::Alarm));
+        out.wrap(Style::Alarm, &format!("!! {f}"), "   ");
     }
     let layout = Layout::new(block, width, columns);
     let drawn = layout.draw(block);
     let rule =
         "─".repeat(drawn.iter().map(|l| l.chars().count()).max().unwrap_or(width).min(width));
     let (head, rows) = drawn.split_at(drawn.len().saturating_sub(block.runs.len()));
-    lines
-        .extend(head.iter().map(|l| {
-            TableLine::Faint(if l.starts_with('─') { rule.clone() } else { l.clone() })
-        }));
+    for line in head {
+        out.add(Style::Faint, if line.starts_with('─') { &rule } else { line });
+    }
     let mut group = None;
     for (row, run) in rows.iter().zip(&block.runs) {
         let now = run.strategy.standing;
         if group.is_some_and(|g| g != now) {
-            lines.push(TableLine::Faint(rule.clone()));
+            out.add(Style::Faint, &rule);
         }
         group = Some(now);
-        lines.push(match now {
-            _ if run.broken_rules() > 0 => TableLine::Alarm(row.clone()),
-            Standing::Contender => TableLine::Score(row.clone()),
-            _ => TableLine::Faint(row.clone()),
-        });
+        let style = match now {
+            _ if run.broken_rules() > 0 => Style::Alarm,
+            Standing::Contender => Style::Score,
+            _ => Style::Faint,
+        };
+        out.add(style, row);
     }
-    lines.extend(layout.footnotes(block, width));
-    lines.push(TableLine::Score(String::new()));
-    lines
+    layout.add_footnotes(out, block);
+    out.add_blank();
 }
 
 /// Minimum width of a label in a small table, characters.
@@ -145,9 +129,9 @@ const LABEL: usize = 10;
 /// A small table below the blocks. If there is too little room, the gaps between columns are
 /// reduced first, then labels are cut. If even short labels do not fit, the last columns are left
 /// out.
-fn sheet(s: &Sheet, width: usize) -> Vec<TableLine> {
-    let chars = |t: &str| t.lines().map(|l| l.chars().count()).max().unwrap_or(0);
-    let widest = |i: usize| s.rows().chain([&s.head]).map(|r| chars(&r[i])).max().unwrap_or(0);
+fn sheet(out: &mut Lines, s: &Sheet) {
+    let width = out.width;
+    let widest = |i| widest(s.rows().chain([&s.head]), i);
     let longest = widest(0);
     let least = longest.min(LABEL);
     let taken = |columns: usize, gap: usize| (1..columns).map(|i| widest(i) + gap).sum::<usize>();
@@ -167,46 +151,44 @@ fn sheet(s: &Sheet, width: usize) -> Vec<TableLine> {
     let drawn = grid::draw(head.collect(), rows, |i| i > 0, padding);
     let (head, rows) = drawn.split_at(drawn.len().saturating_sub(s.rows().count()));
 
-    let mut lines: Vec<TableLine> =
-        wrap(&s.title, width, "  ").into_iter().map(TableLine::Heading).collect();
-    lines.extend(head.iter().cloned().map(TableLine::Faint));
+    out.wrap(Style::Heading, &s.title, "  ");
+    head.iter().for_each(|line| out.add(Style::Faint, line));
     let mut rows = rows.iter();
     for g in &s.groups {
         if !g.name.is_empty() {
-            lines.extend(
-                wrap(&format!("── {}", g.name), width, "   ").into_iter().map(TableLine::Heading),
-            );
+            out.wrap(Style::Heading, &format!("── {}", g.name), "   ");
         }
-        lines.extend(rows.by_ref().take(g.rows.len()).cloned().map(TableLine::Score));
+        rows.by_ref().take(g.rows.len()).for_each(|row| out.add(Style::Score, row));
     }
-    let mut cut: Vec<&String> =
+    let cut: BTreeSet<&String> =
         s.rows().map(|r| &r[0]).filter(|l| short(l) != fmt::one_line(l)).collect();
-    cut.sort_unstable();
-    cut.dedup();
+    for label in cut {
+        let told = format!("  {} = {}", short(label), fmt::one_line(label));
+        out.wrap(Style::Faint, &told, "  ");
+    }
     let left_out: Vec<String> = s.head[columns..].iter().map(|h| fmt::one_line(h)).collect();
-    let more = (!left_out.is_empty())
-        .then(|| format!("  no room for: {}; index.html has them", left_out.join(", ")));
-    let told = cut
-        .into_iter()
-        .map(|l| format!("  {} = {}", short(l), fmt::one_line(l)))
-        .chain(more)
-        .chain([format!("  {}", s.note)]);
-    lines.extend(told.flat_map(|t| wrap(&t, width, "  ")).map(TableLine::Faint));
-    lines.push(TableLine::Score(String::new()));
-    lines
+    if !left_out.is_empty() {
+        let told = format!("  no room for: {}; index.html has them", left_out.join(", "));
+        out.wrap(Style::Faint, &told, "  ");
+    }
+    out.wrap(Style::Faint, &format!("  {}", s.note), "  ");
+    out.add_blank();
 }
 
-fn legend(width: usize) -> Vec<String> {
-    let text = "◆ on the front of cost against needs kept: no other product is at least \
-        as good in both and better in one. * best of the products that compacted and finished without a broken rule; full = \
-        the window was full, quit = it gave up, loop = no progress; n/a = not applicable or \
-        unknown. Saved: against the reference. \
-        Prefix stable: share of a prompt that the next one repeats from its start (1 = only \
-        appended to). Waited: for compaction, modelled. \
-        Needs kept: whose fact is in the context then, an upper bound on use. In summary: of the facts \
-        compacted away, those the summary carries.";
-    wrap(text, width, "")
+/// Width of the widest cell of a column.
+fn widest<'a>(rows: impl Iterator<Item = &'a Vec<String>>, column: usize) -> usize {
+    rows.flat_map(|row| row[column].lines()).map(|l| l.chars().count()).max().unwrap_or(0)
 }
+
+const LEGEND: &str = "◆ on the front of cost against needs kept: no other product is at least \
+    as good in both and better in one. * best of the products that compacted and finished without \
+    a broken rule; full = \
+    the window was full, quit = it gave up, loop = no progress; n/a = not applicable or \
+    unknown. Saved: against the reference. \
+    Prefix stable: share of a prompt that the next one repeats from its start (1 = only \
+    appended to). Waited: for compaction, modelled. \
+    Needs kept: whose fact is in the context then, an upper bound on use. In summary: of the facts \
+    compacted away, those the summary carries.";
 
 #[cfg(test)]
 mod tests {

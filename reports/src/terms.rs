@@ -1,6 +1,7 @@
 //! Scope of one conclusion: the sessions of one model, with one summariser if there are several.
 
 use crate::fmt;
+use crate::group::grouped;
 use crate::record::RunRecord;
 use crate::view::ReportBlock;
 
@@ -20,8 +21,8 @@ impl<'a> Terms<'_, 'a> {
     }
 
     /// Suffix of file names, as in the blocks.
-    pub(crate) fn suffix(&self) -> &str {
-        self.blocks.iter().map(|b| b.suffix.as_str()).max_by_key(|s| s.len()).unwrap_or("")
+    pub(crate) fn suffix(&self) -> String {
+        self.blocks.iter().map(|b| b.suffix()).max_by_key(String::len).unwrap_or_default()
     }
 
     /// Runs of sessions that are evidence.
@@ -34,13 +35,8 @@ impl<'a> Terms<'_, 'a> {
 /// Each model with each summariser, in the order of the blocks. Sessions without a summary belong
 /// to every summariser of their model.
 pub(crate) fn terms<'b, 'a>(blocks: &'b [ReportBlock<'a>]) -> Vec<Terms<'b, 'a>> {
-    let mut keys: Vec<(&'a str, Option<&'a str>)> = Vec::new();
-    for b in blocks {
-        let key = (b.first().model.as_str(), b.summariser);
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
+    let all = blocks.iter().map(|b| (b.first().model.as_str(), b.summariser));
+    let mut keys: Vec<_> = grouped(all, |key| *key).into_iter().map(|same| same[0]).collect();
     let with_summariser =
         |model: &str| blocks.iter().any(|b| b.first().model == model && b.summariser.is_some());
     keys.retain(|(model, s)| s.is_some() || !with_summariser(model));

@@ -8,6 +8,7 @@ use crate::record::{BackgroundRecord, Fate, Results, Rule, RunRecord, Status, ya
 use ctxbench_core::strategy::Standing;
 use ctxbench_util::natural;
 
+use crate::group::grouped;
 use crate::metrics::{self, Metric};
 use crate::{fmt, seeds};
 
@@ -16,10 +17,6 @@ use crate::{fmt, seeds};
 pub(crate) struct ReportBlock<'a> {
     /// Rows: hypothetical ones, then products, then controls.
     pub(crate) runs: Vec<&'a RunRecord>,
-    /// Prefix of file names, unique in the results together with the suffix.
-    pub(crate) slug: String,
-    /// Suffix of file names: the model and the summariser, each only if there are several.
-    pub(crate) suffix: String,
     /// True if the results have several models.
     several_models: bool,
     /// Summariser of the block, if there are several. Rows without a summary are in the block of
@@ -65,6 +62,13 @@ impl<'a> ReportBlock<'a> {
         }
         name.extend(self.summariser.map(|s| format!(", summaries: {}", fmt::one_line(s))));
         name
+    }
+
+    /// Suffix of file names: the model and the summariser, each only if there are several.
+    pub(crate) fn suffix(&self) -> String {
+        let model = self.several_models.then(|| self.first().model.as_str());
+        let parts = model.into_iter().chain(self.summariser);
+        parts.map(|part| format!("-{}", fmt::slug(part))).collect()
     }
 
     /// Model, window and scale in one line.
@@ -124,42 +128,27 @@ impl ReportBlock<'_> {
 
 /// Groups runs by scenario and model, in order of first appearance, and then by summariser.
 pub(crate) fn blocks(results: &Results) -> Vec<ReportBlock<'_>> {
-    Naming::from_results(results).blocks(&results.runs)
+    Several::of(results).blocks(&results.runs)
 }
 
-/// Names of blocks. They depend on all results, so that the blocks can be built session by session.
-pub(crate) struct Naming {
-    several_models: bool,
-    several_summarisers: bool,
-    taken: BTreeSet<String>,
+/// What the results have several of. Known, the blocks can be built session by session.
+pub(crate) struct Several {
+    models: bool,
+    summarisers: bool,
 }
 
-impl Naming {
-    pub(crate) fn from_results(results: &Results) -> Naming {
-        Naming {
-            several_models: models(results).len() > 1,
-            several_summarisers: summarisers(results).len() > 1,
-            taken: BTreeSet::new(),
-        }
+impl Several {
+    pub(crate) fn of(results: &Results) -> Several {
+        let summarisers = summarisers(results).len() > 1;
+        Several { models: models(results).len() > 1, summarisers }
     }
 
-    /// Builds the blocks of the next sessions.
-    pub(crate) fn blocks<'a>(&mut self, runs: &'a [RunRecord]) -> Vec<ReportBlock<'a>> {
-        let mut keys: Vec<(&str, &str)> = Vec::new();
-        let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
-        for r in runs {
-            let key = (r.scenario.id.as_str(), r.model.as_str());
-            let group = groups.entry(key).or_default();
-            if group.is_empty() {
-                keys.push(key);
-            }
-            group.push(r);
-        }
+    /// Builds the blocks of some sessions.
+    pub(crate) fn blocks<'a>(&self, runs: &'a [RunRecord]) -> Vec<ReportBlock<'a>> {
         let mut out = Vec::new();
-        for (scenario, model) in keys {
-            let all = &groups[&(scenario, model)];
+        for all in grouped(runs, |r| (&r.scenario.id, &r.model)) {
             let here: BTreeSet<&str> = all.iter().filter_map(|r| r.summariser.as_deref()).collect();
-            let split = self.several_summarisers && !here.is_empty();
+            let split = self.summarisers && !here.is_empty();
             let parts: Vec<Option<&str>> =
                 if split { here.into_iter().map(Some).collect() } else { vec![None] };
             for summariser in parts {
@@ -170,16 +159,7 @@ impl Naming {
                 };
                 let mut runs: Vec<&RunRecord> = all.iter().copied().filter(belongs).collect();
                 runs.sort_by(|a, b| row_order(a, b));
-                let model = self.several_models.then(|| format!("-{}", fmt::slug(model)));
-                let mut suffix = model.unwrap_or_default();
-                suffix.extend(summariser.map(|s| format!("-{}", fmt::slug(s))));
-                out.push(ReportBlock {
-                    runs,
-                    slug: unique(&fmt::slug(scenario), &suffix, &mut self.taken),
-                    suffix,
-                    several_models: self.several_models,
-                    summariser,
-                });
+                out.push(ReportBlock { runs, several_models: self.models, summariser });
             }
         }
         out
@@ -233,16 +213,6 @@ fn rank(r: &RunRecord) -> u8 {
         Standing::Contender => 2,
         Standing::Control => 3,
     }
-}
-
-fn unique(base: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
-    let mut name = base.to_string();
-    let mut n = 2;
-    while !taken.insert(format!("{name}/{suffix}").to_lowercase()) {
-        name = format!("{base}-{n}");
-        n += 1;
-    }
-    name
 }
 
 /// Outcome of a run that did not finish: a short label for a column, and a phrase.
@@ -325,16 +295,13 @@ fn races(all: &[BackgroundRecord]) -> Option<String> {
         Fate::Stale => "stale",
         Fate::Failed => "failed",
     };
-    let count = |f: Fate| all.iter().filter(|b| b.fate == f).count();
-    if count(Fate::InTime) == all.len() {
-        return None;
-    }
-    let parts: Vec<String> = Fate::ALL
-        .into_iter()
-        .filter(|f| count(*f) > 0)
-        .map(|f| format!("{} {}", count(f), phrase(f)))
-        .collect();
-    Some(format!("background summaries: {}", parts.join(", ")))
+    let mut counts: BTreeMap<Fate, usize> = BTreeMap::new();
+    all.iter().for_each(|b| *counts.entry(b.fate).or_default() += 1);
+    let parts: Vec<String> = counts.iter().map(|(f, n)| format!("{n} {}", phrase(*f))).collect();
+    counts
+        .keys()
+        .any(|f| *f != Fate::InTime)
+        .then(|| format!("background summaries: {}", parts.join(", ")))
 }
 
 /// Failures to report before any score: broken rules of any row, and products that did not finish.
@@ -342,13 +309,9 @@ pub(crate) fn failures(block: &ReportBlock<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for r in &block.runs {
         // One line per rule and row, with the number and the first case in full.
-        let mut rules: Vec<Rule> = Vec::new();
-        for first in &r.integrity {
-            if rules.contains(&first.rule) {
-                continue;
-            }
-            rules.push(first.rule);
-            let times = match r.integrity.iter().filter(|f| f.rule == first.rule).count() {
+        for broken in grouped(&r.integrity, |f| f.rule) {
+            let first = broken[0];
+            let times = match broken.len() {
                 1 => String::new(),
                 n => format!(" ×{n}, first"),
             };
@@ -361,11 +324,8 @@ pub(crate) fn failures(block: &ReportBlock<'_>) -> Vec<String> {
             ));
         }
         if r.integrity.is_empty() && r.broken_rules() > 0 {
-            out.push(format!(
-                "{}: INTEGRITY FAILURES, {} of them",
-                r.strategy.label,
-                r.broken_rules()
-            ));
+            let (label, n) = (&r.strategy.label, r.broken_rules());
+            out.push(format!("{label}: INTEGRITY FAILURES, {n} of them"));
         }
     }
     for r in block.runs.iter().filter(|r| r.is_contender()) {
@@ -409,26 +369,21 @@ mod tests {
 
     #[test]
     fn an_unlimited_window_is_not_an_unknown_one() {
-        let mut results = testing::of(vec![testing::run("s", "reference", 1)]);
-        assert_eq!(
-            blocks(&results)[0].terms(),
-            "claude-sonnet-4-6, no window limit, all sizes × 0.5, scripted"
-        );
+        let says = |results: &Results, window: &str| {
+            let told = format!("claude-sonnet-4-6, {window}, all sizes × 0.5, scripted");
+            assert_eq!(blocks(results)[0].terms(), told);
+        };
+        let mut results = testing::of([testing::run("s", "reference", 1)]);
+        says(&results, "no window limit");
         results.runs.push(testing::run("s", "codex", 1));
-        assert_eq!(
-            blocks(&results)[0].terms(),
-            "claude-sonnet-4-6, window 200k tokens, all sizes × 0.5, scripted"
-        );
+        says(&results, "window 200k tokens");
         // The recorded window may differ from the requested one.
         let mut recorded = testing::run("s", "as-recorded", 1);
         (recorded.strategy.standing, recorded.window) = (Standing::Recorded, 1_000_000);
         results.runs.push(recorded);
         assert!(blocks(&results)[0].terms().contains("window 200k tokens"));
         results.runs.iter_mut().for_each(|r| r.status = Status::NotApplicable);
-        assert_eq!(
-            blocks(&results)[0].terms(),
-            "claude-sonnet-4-6, window unknown, all sizes × 0.5, scripted"
-        );
+        says(&results, "window unknown");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_util::files::{self, FileError};
 
-use crate::error::ReportError;
+use crate::error::{ReportError, unwritten};
 use crate::formats::{self, Artifact};
 use crate::plots::{self, Hues};
 use crate::stored::{Files, OutputFolder, StoredResults};
@@ -26,48 +26,30 @@ const CACHE: &str = ".rows";
 pub(crate) const CACHE_MARKER: &str = ".ctxbench-cache";
 pub(crate) const CACHE_TEXT: &str = "ctxbench cache 1\n";
 
-/// Error while writing results.
-#[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// A path that cannot be written to, with the reason and the remedy.
-    #[error("{0} {1}")]
-    Refused(PathBuf, &'static str),
-    #[error(
-        "{path}: could not {action} ({source}); check that the folder can be written to and has \
-         space"
-    )]
-    Io { path: PathBuf, action: &'static str, source: io::Error },
-    #[error(transparent)]
-    Report(#[from] ReportError),
-    #[error(transparent)]
-    File(#[from] FileError),
-}
-
-pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> WriteError {
-    let path = path.to_path_buf();
-    move |source| WriteError::Io { path, action, source }
+/// Error for a path that cannot be written to, with the reason and the remedy.
+pub(crate) fn refused(path: &Path, why: &str) -> ReportError {
+    ReportError::Refused(format!("{} {why}", path.display()))
 }
 
 /// Fails if the folder exists, is not empty and was not created by ctxbench. Call it before a long
 /// run.
-pub fn check_out(dir: &Path) -> Result<(), WriteError> {
-    let refused = |why| Err(WriteError::Refused(dir.into(), why));
+pub fn check_out(dir: &Path) -> Result<(), ReportError> {
     let meta = match fs::metadata(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(dir).is_err() => {
             return Ok(());
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return refused(
-                "is a link to a folder that does not exist; make that or choose another --out",
-            );
+            let why =
+                "is a link to a folder that does not exist; make that or choose another --out";
+            return Err(refused(dir, why));
         }
-        other => other.map_err(io_error(dir, "look at it"))?,
+        other => other.map_err(unwritten(dir, "look at it"))?,
     };
     if !meta.is_dir() {
-        return refused("is not a folder; choose another --out");
+        return Err(refused(dir, "is not a folder; choose another --out"));
     }
     if manifest(dir).is_none() && !is_empty(dir)? {
-        return refused("was not made by ctxbench; choose another --out");
+        return Err(refused(dir, "was not made by ctxbench; choose another --out"));
     }
     files::check_output(&dir.join(MARKER), &[])?;
     Ok(())
@@ -75,9 +57,9 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
 
 /// Returns whether a folder contains only unfinished files of ctxbench and the rows of a run
 /// without results.
-pub(crate) fn is_empty(dir: &Path) -> Result<bool, WriteError> {
-    for entry in fs::read_dir(dir).map_err(io_error(dir, "list it"))? {
-        let entry = entry.map_err(io_error(dir, "list it"))?;
+pub(crate) fn is_empty(dir: &Path) -> Result<bool, ReportError> {
+    for entry in fs::read_dir(dir).map_err(unwritten(dir, "list it"))? {
+        let entry = entry.map_err(unwritten(dir, "list it"))?;
         let is_unfinished = entry.file_name().to_str().is_some_and(files::is_unfinished);
         if !is_unfinished && !is_default_cache(&entry.path()) {
             return Ok(false);
@@ -148,9 +130,9 @@ pub struct NewResults {
 
 impl NewResults {
     /// Creates the new folder. The caller removes it unless [`NewResults::publish`] is called.
-    pub fn create(dir: &Path) -> Result<NewResults, WriteError> {
+    pub fn create(dir: &Path) -> Result<NewResults, ReportError> {
         check_out(dir)?;
-        fs::create_dir_all(dir).map_err(io_error(dir, "make the folder"))?;
+        fs::create_dir_all(dir).map_err(unwritten(dir, "make the folder"))?;
         Ok(NewResults { dir: dir.into(), temp: files::temp_dir(dir)?.keep() })
     }
 
@@ -168,7 +150,7 @@ impl NewResults {
         matrix: &[Vec<String>],
         more: &[Artifact],
         private: bool,
-    ) -> Result<(), WriteError> {
+    ) -> Result<(), ReportError> {
         let mut files = OutputFolder::new(&self.temp, private);
         for name in ["json", "csv", "sqlite"] {
             formats::format(name)?.write(stored, hues, &mut files)?;
@@ -178,14 +160,14 @@ impl NewResults {
         more.iter().try_for_each(|file| files.put(&file.file, &file.text))?;
         // All other files can be created again from this one.
         let results = self.temp.join(json::RESULTS_FILE);
-        File::open(&results).and_then(|f| f.sync_all()).map_err(io_error(&results, "write it"))?;
+        File::open(&results).and_then(|f| f.sync_all()).map_err(unwritten(&results, "write it"))?;
         Ok(mark(&self.temp, files.names.iter())?)
     }
 
     /// Moves the new files into place, and removes previous ones that have no successor. Files that
     /// ctxbench did not write are kept. Two runs do this one after the other, if the file system
     /// has locks.
-    pub fn publish(self) -> Result<(), WriteError> {
+    pub fn publish(self) -> Result<(), ReportError> {
         let NewResults { dir, temp } = &self;
         let folder = File::open(dir).ok();
         let _ = folder.as_ref().map(File::lock);
@@ -195,20 +177,20 @@ impl NewResults {
         for name in new.iter().filter(|name| *name != MARKER) {
             let target = dir.join(name);
             if let Some(parent) = target.parent() {
-                fs::create_dir_all(parent).map_err(io_error(parent, "make the folder"))?;
+                fs::create_dir_all(parent).map_err(unwritten(parent, "make the folder"))?;
             }
             if !former.contains(name) && target.symlink_metadata().is_ok() {
                 fs::rename(&target, former_name(&target))
-                    .map_err(io_error(&target, "keep a file that ctxbench did not write"))?;
+                    .map_err(unwritten(&target, "keep a file that ctxbench did not write"))?;
             }
             fs::rename(temp.join(name), &target)
-                .map_err(io_error(&target, "move it into place"))?;
+                .map_err(unwritten(&target, "move it into place"))?;
         }
         for name in former.difference(&new) {
             let _ = fs::remove_file(dir.join(name));
         }
         mark(dir, new.iter())?;
-        fs::remove_dir_all(temp).map_err(io_error(temp, "remove it"))
+        Ok(fs::remove_dir_all(temp).map_err(unwritten(temp, "remove it"))?)
     }
 }
 

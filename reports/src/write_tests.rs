@@ -3,7 +3,7 @@ use crate::record::Results;
 use crate::row_cache::{Row, RowCache};
 use crate::testing;
 
-fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
+fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), ReportError> {
     let stored = StoredResults::new(results, &results.runs)?;
     let new = NewResults::create(dir)?;
     let matrix = Artifact { file: "matrix.md".into(), text: matrix_md.into() };

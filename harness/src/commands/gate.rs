@@ -144,7 +144,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
         );
     }
     let c = reports::compare(&base, &new, &called);
-    super::print(&if args.markdown { c.to_markdown() } else { c.to_text() })
+    super::print(&c.to_text(args.markdown))
 }
 
 /// Renames strategies of the base according to `--map`. Returns the base labels by new label.

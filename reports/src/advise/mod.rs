@@ -17,6 +17,7 @@ use crate::stats::{self, Differences, Figure, MIN_SESSIONS, StrategyDifference, 
 use crate::{fmt, front, lost};
 
 pub use agree::{WITHIN, disagreement};
+pub use text::to_text;
 
 /// One value of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -210,11 +211,6 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         left_out,
         limits,
     }
-}
-
-/// Formats the advice as text for the terminal.
-pub fn to_text(advice: &Advice) -> String {
-    text::page(advice)
 }
 
 impl Sums {

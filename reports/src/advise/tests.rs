@@ -16,12 +16,9 @@ fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) ->
         compactions_before: 1,
         ..FactRecord::default()
     };
-    let mut r = testing::run(&format!("s{session:02}"), label, 1);
-    (r.status, r.error, r.scenario.recorded) = (Status::Completed, None, true);
-    r.integrity.clear();
-    (r.summary.integrity_failures, r.summary.compactions) = (0, compactions);
-    (r.summary.cost_usd, r.summary.blocked_ms) = (cost, 1_000 * compactions);
-    r.summary.needs_kept_pct = Some(100.0 - lost as f64);
+    let mut r = testing::scored(&format!("s{session:02}"), label, cost, 100.0 - lost as f64);
+    r.scenario.recorded = true;
+    (r.summary.compactions, r.summary.blocked_ms) = (compactions, 1_000 * compactions);
     r.facts = (0..100).map(need).collect();
     // Rows that sent the same requests would be merged into one.
     r.requests[0].cost_usd = cost;

@@ -1,10 +1,6 @@
 //! Advice for the terminal: the decision, the table, the configuration to write, and the sessions
 //! left out.
 
-use std::fmt::Write as _;
-
-use ctxbench_util::plural::pluralize;
-
 use super::{Advice, ChangeOutcome, Comparable, Decision, Sums};
 use crate::{fmt, front, grid, stats};
 
@@ -17,55 +13,46 @@ const WORDS: &str = "BETTER, WORSE: beyond chance (sign-flip test over sessions,
 const FRONT: &str = "by the mean change of a session, in dollars and in needs kept, no other value \
                      tried\nis at least as good in both and better in one";
 
-pub(super) fn page(a: &Advice) -> String {
-    let mut out = format!("{}\n", a.sentence);
+/// Formats the advice as text for the terminal.
+pub fn to_text(a: &Advice) -> String {
+    let mut lines = vec![a.sentence.clone()];
     if a.sessions > 0 {
         let models: Vec<String> = a.models.iter().map(|m| fmt::one_line(m)).collect();
-        let _ = writeln!(
-            out,
-            "\n{}, {}, {}",
-            fmt::one_line(&a.product),
-            fmt::sessions(a.sessions),
-            models.join(", ")
-        );
-        let _ = writeln!(out, "as recorded:  {}", comparable(&a.recorded));
-        let _ = writeln!(out, "our replay:   {}", comparable(&a.modelled));
-        if let Some(line) = better_cache(a) {
-            let _ = writeln!(out, "{line}");
-        }
-        for line in table(a) {
-            let _ = writeln!(out, "{line}");
-        }
-        let _ = writeln!(out, "{LEGEND}");
+        let (product, sessions) = (fmt::one_line(&a.product), fmt::sessions(a.sessions));
+        lines.push(format!("\n{product}, {sessions}, {}", models.join(", ")));
+        lines.push(format!("as recorded:  {}", comparable(&a.recorded)));
+        lines.push(format!("our replay:   {}", comparable(&a.modelled)));
+        lines.extend(better_cache(a));
+        lines.extend(table(a));
+        lines.push(LEGEND.into());
         if a.changes.iter().flat_map(|o| &o.figures).any(|f| f.p.is_some()) {
-            let _ = writeln!(out, "{WORDS}");
+            lines.push(WORDS.into());
         }
         if a.changes.iter().any(|o| o.front) {
-            let _ = writeln!(out, "{} = {FRONT}.", front::MARK);
+            lines.push(format!("{} = {FRONT}.", front::MARK));
         }
-        out += &unfinished(a);
+        lines.extend(unfinished(a));
     }
-    out += &to_write(a);
+    lines.extend(to_write(a));
     if !a.left_out.is_empty() {
-        let _ = writeln!(out, "\nLeft out: {}", fmt::sessions(a.left_out.len()));
-        for l in &a.left_out {
-            let _ = writeln!(out, "  {}: {}", fmt::one_line(&l.session), fmt::one_line(&l.why));
-        }
+        lines.push(format!("\nLeft out: {}", fmt::sessions(a.left_out.len())));
+        let left_out = a.left_out.iter();
+        lines.extend(
+            left_out.map(|l| format!("  {}: {}", fmt::one_line(&l.session), fmt::one_line(&l.why))),
+        );
     }
     if a.sessions > 0 {
-        out += "\nLimits\n";
-        for limit in &a.limits {
-            let _ = writeln!(out, "  {limit}");
-        }
+        lines.push("\nLimits".into());
+        lines.extend(a.limits.iter().map(|limit| format!("  {limit}")));
     }
-    out
+    lines.join("\n") + "\n"
 }
 
 fn comparable(c: &Comparable) -> String {
     format!(
         "${}, {}, {} read from the cache",
         fmt::usd(c.cost_usd),
-        pluralize(usize::try_from(c.compactions).unwrap_or(usize::MAX), "compaction"),
+        fmt::pluralize(c.compactions, "compaction"),
         fmt::known(c.cache_read_pct, |pct| format!("{pct:.1} %"))
     )
 }
@@ -157,50 +144,46 @@ fn row(o: &ChangeOutcome) -> Vec<String> {
 }
 
 /// Notes on values with sums over fewer sessions, because some sessions did not finish.
-fn unfinished(a: &Advice) -> String {
-    let fewer = a.changes.iter().filter(|o| o.finished < a.sessions);
-    let line = |o: &ChangeOutcome| {
+fn unfinished(a: &Advice) -> impl Iterator<Item = String> {
+    a.changes.iter().filter(|o| o.finished < a.sessions).map(|o| {
         format!(
-            "{}={}: {} not finished; its figures are of the other {}.\n",
+            "{}={}: {} not finished; its figures are of the other {}.",
             o.change.setting,
             o.change.value,
             fmt::sessions(a.sessions - o.finished),
             o.finished
         )
-    };
-    fewer.map(line).collect()
+    })
 }
 
 /// Configuration lines for the advised value, or for the values on the front.
-fn to_write(a: &Advice) -> String {
+fn to_write(a: &Advice) -> Vec<String> {
     let advised = match &a.decision {
-        Decision::NoSession | Decision::NothingChanges => return String::new(),
+        Decision::NoSession | Decision::NothingChanges => return vec![],
         Decision::Change(label) => Some(label),
         _ => None,
     };
     let wanted = |o: &&ChangeOutcome| o.front || Some(&o.change.label) == advised;
     let mut all: Vec<&ChangeOutcome> = a.changes.iter().filter(wanted).collect();
-    if all.is_empty() {
-        return String::new();
-    }
     all.sort_by_key(|o| Some(&o.change.label) != advised);
-    let mut out = match (advised, all.len()) {
-        (Some(_), 1) => "\nWhat to write\n",
+    let heading = match (advised, all.len()) {
+        (_, 0) => return vec![],
+        (Some(_), 1) => "\nWhat to write",
         (Some(_), _) => {
-            "\nWhat to write: one of these, the advised value first, then others on the front\n"
+            "\nWhat to write: one of these, the advised value first, then others on the front"
         }
-        (None, 1) => "\nTo try the value that is on the front, write\n",
-        (None, _) => "\nTo try a value that is on the front, write one of these\n",
-    }
-    .to_string();
+        (None, 1) => "\nTo try the value that is on the front, write",
+        (None, _) => "\nTo try a value that is on the front, write one of these",
+    };
+    let mut lines = vec![heading.to_string()];
     let mut told: Option<(&str, &str)> = None;
     for c in all.into_iter().map(|o| &o.change) {
         // Print the place once for all values of one setting.
         if told != Some((&c.setting, &c.place)) {
-            let _ = writeln!(out, "  in {} ({}):", c.place, c.documented);
+            lines.push(format!("  in {} ({}):", c.place, c.documented));
             told = Some((&c.setting, &c.place));
         }
-        let _ = writeln!(out, "      {}", c.line);
+        lines.push(format!("      {}", c.line));
     }
-    out
+    lines
 }

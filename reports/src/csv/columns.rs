@@ -1,11 +1,11 @@
 //! Columns of every CSV file except `summary.csv`, in order.
 
-use super::Column;
 use crate::metrics::{Cell, ToCell};
 use crate::record::{
     BreakEven, CompactionRecord, Delegation, FactRecord, RequestRecord, ResumeRecord, RewindRecord,
     Status,
 };
+use crate::sheet::Column;
 use crate::spend::ModelSpend;
 
 /// A field with a column of this name.
@@ -53,7 +53,7 @@ pub(super) const REPLAYED: &[&str] = &[
     "invalidated_changed_tokens",
 ];
 
-pub(super) const REQUESTS: &[Column<RequestRecord>] = &[
+pub(super) const REQUESTS: &[Column<RequestRecord, Cell>] = &[
     own!(seq),
     own!(purpose),
     own!(phase),
@@ -78,7 +78,7 @@ pub(super) const REQUESTS: &[Column<RequestRecord>] = &[
 
 /// `retained_pct` is the drift curve. `break_even_calls` is `never` when a compaction cannot pay
 /// for itself, and `n/a` when its cost is unknown.
-pub(super) const COMPACTIONS: &[Column<CompactionRecord>] = &[
+pub(super) const COMPACTIONS: &[Column<CompactionRecord, Cell>] = &[
     own!(seq),
     own!(kind),
     own!(mechanism),
@@ -104,7 +104,7 @@ pub(super) const COMPACTIONS: &[Column<CompactionRecord>] = &[
 ];
 
 /// `request` is `n/a` if the run did not reach the need.
-pub(super) const FACTS: &[Column<FactRecord>] = &[
+pub(super) const FACTS: &[Column<FactRecord, Cell>] = &[
     own!(fact),
     own!(kind),
     own!(need),
@@ -122,7 +122,7 @@ pub(super) const FACTS: &[Column<FactRecord>] = &[
 ];
 
 /// `files_missed` is a list of paths, separated by `;`.
-pub(super) const REWINDS: &[Column<RewindRecord>] = &[
+pub(super) const REWINDS: &[Column<RewindRecord, Cell>] = &[
     own!(seq),
     own!(to),
     own!(mode),
@@ -144,7 +144,7 @@ pub(super) const REWINDS: &[Column<RewindRecord>] = &[
     code!("shadow_git_bytes", shadow_git_bytes),
 ];
 
-pub(super) const RESUME: &[Column<ResumeRecord>] = &[
+pub(super) const RESUME: &[Column<ResumeRecord, Cell>] = &[
     own!(restart),
     file!(format),
     own!(messages),
@@ -165,7 +165,7 @@ pub(super) const RESUME: &[Column<ResumeRecord>] = &[
 ];
 
 /// A subagent that was never called has a `status`, and its figures are `n/a`.
-pub(super) const DELEGATION: &[Column<Delegation>] = &[
+pub(super) const DELEGATION: &[Column<Delegation, Cell>] = &[
     own!(agent),
     own!(call),
     own!(caller),
@@ -191,7 +191,7 @@ pub(super) const DELEGATION: &[Column<Delegation>] = &[
     own!(kept_outside),
 ];
 
-pub(super) const COSTS: &[Column<ModelSpend>] = &[
+pub(super) const COSTS: &[Column<ModelSpend, Cell>] = &[
     own!(agent),
     ("request_model", |p| p.model.cell()),
     own!(requests),

@@ -12,11 +12,9 @@ use ctxbench_core::strategy::Standing;
 use crate::error::ReportError;
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::record::{FactRecord, RunRecord};
+use crate::sheet::{self, Column, heads};
 use crate::stored::{Files, StoredResults};
 use crate::{fmt, seeds, spend};
-
-/// Column name, and the function that reads the cell of a row.
-type Column<T> = (&'static str, fn(&T) -> Cell);
 
 /// Rows, created one at a time because a long run has many.
 pub(crate) type CellRows<'a> = Box<dyn Iterator<Item = Vec<Cell>> + 'a>;
@@ -27,7 +25,7 @@ pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// Own columns of the table. Other tables than the table of runs also have columns that
     /// identify the run.
-    pub(crate) columns: fn() -> Vec<&'static str>,
+    columns: fn() -> Vec<&'static str>,
     /// The rows of a run.
     rows: for<'a> fn(&'a RunRecord) -> CellRows<'a>,
     /// Columns that a recording does not contain.
@@ -47,22 +45,22 @@ pub(crate) const TABLES: [Table; 8] = [
     },
     Table {
         replayed: columns::REPLAYED,
-        ..inner("requests", || names(columns::REQUESTS), |r| cells(columns::REQUESTS, &r.requests))
+        ..inner("requests", || heads(columns::REQUESTS), |r| cells(columns::REQUESTS, &r.requests))
     },
     inner(
         "compactions",
-        || names(columns::COMPACTIONS),
+        || heads(columns::COMPACTIONS),
         |r| cells(columns::COMPACTIONS, &r.compactions),
     ),
-    inner("facts", || [names(columns::FACTS), vec!["text"]].concat(), |r| facts(r)),
-    inner("rewind", || names(columns::REWINDS), |r| cells(columns::REWINDS, &r.rewinds)),
-    inner("resume", || names(columns::RESUME), |r| cells(columns::RESUME, &r.resume)),
+    inner("facts", || [heads(columns::FACTS), vec!["text"]].concat(), |r| facts(r)),
+    inner("rewind", || heads(columns::REWINDS), |r| cells(columns::REWINDS, &r.rewinds)),
+    inner("resume", || heads(columns::RESUME), |r| cells(columns::RESUME, &r.resume)),
     inner(
         "delegation",
-        || names(columns::DELEGATION),
+        || heads(columns::DELEGATION),
         |r| cells(columns::DELEGATION, &r.delegation),
     ),
-    inner("costs", || names(columns::COSTS), |r| cells(columns::COSTS, spend::parts(r))),
+    inner("costs", || heads(columns::COSTS), |r| cells(columns::COSTS, spend::parts(r))),
 ];
 
 /// A table of events inside runs.
@@ -74,17 +72,11 @@ const fn inner(
     Table { name, columns, rows, replayed: &[], of_runs: false }
 }
 
-fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
-    columns.iter().map(|(name, _)| *name).collect()
-}
-
-fn cells<'a, T: 'a, C, I>(columns: C, items: I) -> CellRows<'a>
+fn cells<'a, T, I>(columns: &'static [Column<T, Cell>], items: I) -> CellRows<'a>
 where
-    C: AsRef<[Column<T>]> + 'a,
     I: IntoIterator<Item: Borrow<T>, IntoIter: 'a>,
 {
-    let row = move |x: I::Item| columns.as_ref().iter().map(|(_, cell)| cell(x.borrow())).collect();
-    Box::new(items.into_iter().map(row))
+    Box::new(items.into_iter().map(|x| sheet::cells(columns, x.borrow())))
 }
 
 /// One row per (fact, need) pair, with an excerpt of the source of the fact.
@@ -111,7 +103,7 @@ impl Table {
     }
 
     /// Returns the rows of a run, with the same columns as the head.
-    pub(crate) fn write_all<'a>(
+    fn write_all<'a>(
         &self,
         r: &'a RunRecord,
         seeded: bool,
@@ -144,17 +136,31 @@ pub(crate) fn write(stored: &StoredResults<'_>, files: &mut dyn Files) -> Result
         out.write_record(table.head(seeded)).map_err(io::Error::from)?;
         outs.push(out);
     }
+    rows(stored, seeded, &mut |_, table, row| {
+        Ok(outs[table].write_record(row.into_iter().map(text)).map_err(io::Error::from)?)
+    })?;
+    Ok(outs.iter_mut().try_for_each(csv::Writer::flush)?)
+}
+
+/// Function that takes a row: the number of its run, from 1, the index of its table, and the cells.
+type TakeRow<'a> = dyn FnMut(i64, usize, Vec<Cell>) -> Result<(), ReportError> + 'a;
+
+/// Passes the rows of all tables, run by run.
+pub(crate) fn rows(
+    stored: &StoredResults<'_>,
+    seeded: bool,
+    take: &mut TakeRow<'_>,
+) -> Result<(), ReportError> {
+    let mut number = 0;
     stored.sessions(&mut |session| {
         for run in session {
-            for (table, out) in TABLES.iter().zip(&mut outs) {
-                for row in table.write_all(run, seeded) {
-                    out.write_record(row.into_iter().map(text)).map_err(io::Error::from)?;
-                }
+            number += 1;
+            for (i, table) in TABLES.iter().enumerate() {
+                table.write_all(run, seeded).try_for_each(|row| take(number, i, row))?;
             }
         }
         Ok(())
-    })?;
-    Ok(outs.iter_mut().try_for_each(csv::Writer::flush)?)
+    })
 }
 
 fn text(cell: Cell) -> String {
@@ -173,29 +179,30 @@ pub(crate) fn csv_text(name: &str, results: &crate::record::Results) -> String {
     files.into_iter().find(|f| f.file == name).expect("a file of that name").text
 }
 
+/// Returns the rows of one file by its name, each by column.
+#[cfg(test)]
+pub(crate) fn csv_rows(
+    name: &str,
+    results: &crate::record::Results,
+) -> Vec<std::collections::HashMap<String, String>> {
+    let text = csv_text(name, results);
+    let rows: Result<_, _> = csv::Reader::from_reader(text.as_bytes()).into_deserialize().collect();
+    rows.expect("a valid file")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Results;
     use crate::testing;
-
-    fn summary(results: &Results) -> String {
-        csv_text("summary.csv", results)
-    }
 
     #[test]
     fn unknown_is_never_zero_and_hostile_labels_survive() {
         let results = testing::results();
-        let text = summary(&results);
-        let mut reader = csv::Reader::from_reader(text.as_bytes());
-        let head = reader.headers().unwrap().clone();
-        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        let rows = csv_rows("summary.csv", &results);
         assert_eq!(rows.len(), results.runs.len());
-        let column = |name: &str| head.iter().position(|h| h == name).unwrap();
-        let none = rows.iter().find(|r| &r[1] == "none").unwrap();
-        assert_eq!(&none[column("saved_pct")], "n/a");
-        assert_eq!(&none[column("status")], "overflow");
-        assert!(rows.iter().any(|r| &r[1] == "x<&\"y"));
+        let none = rows.iter().find(|r| r["strategy"] == "none").unwrap();
+        assert_eq!((&*none["saved_pct"], &*none["status"]), ("n/a", "overflow"));
+        assert!(rows.iter().any(|r| r["strategy"] == "x<&\"y"));
     }
 
     #[test]
@@ -203,7 +210,7 @@ mod tests {
         let mut results = testing::results();
         results.runs.truncate(1);
         results.runs[0].status = crate::record::Status::NotApplicable;
-        let text = summary(&results);
+        let text = csv_text("summary.csv", &results);
         let row = text.lines().nth(1).unwrap();
         assert!(row.split(',').skip(3).all(|c| c == "n/a"), "{row}");
     }
@@ -211,18 +218,14 @@ mod tests {
     #[test]
     fn the_other_files_have_a_row_each() {
         let results = testing::results();
-        let count = |text: String| {
-            csv::Reader::from_reader(text.as_bytes()).records().map(Result::unwrap).count()
-        };
-        assert_eq!(
-            count(csv_text("requests.csv", &results)),
-            results.runs.iter().map(|r| r.requests.len()).sum::<usize>()
-        );
-        assert_eq!(
-            count(csv_text("compactions.csv", &results)),
-            results.runs.iter().map(|r| r.compactions.len()).sum::<usize>()
-        );
-        assert_eq!(count(csv_text("facts.csv", &results)), results.runs.len());
+        let sum = |of: fn(&RunRecord) -> usize| results.runs.iter().map(of).sum::<usize>();
+        for (file, rows) in [
+            ("requests.csv", sum(|r| r.requests.len())),
+            ("compactions.csv", sum(|r| r.compactions.len())),
+            ("facts.csv", results.runs.len()),
+        ] {
+            assert_eq!(csv_rows(file, &results).len(), rows, "{file}");
+        }
         assert!(csv_text("compactions.csv", &results).contains(",summarise,summary,mid_turn,"));
     }
 }

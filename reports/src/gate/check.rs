@@ -57,7 +57,7 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
             );
         }
     }
-    if stored.is_empty() && options.max.is_empty() && options.min.is_empty() {
+    if stored.is_empty() && options.limits.is_empty() {
         gate.report.faults.push(
             "the baseline holds no rows, so nothing was compared; store a baseline first".into(),
         );
@@ -67,10 +67,8 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
         .map(|(i, row)| (&new.runs[*i], *row))
         .filter(|(run, _)| run.is_contender())
         .collect();
-    for (limit, ceiling) in
-        options.max.iter().map(|l| (l, true)).chain(options.min.iter().map(|l| (l, false)))
-    {
-        gate.limit(limit, ceiling, &products);
+    for limit in &options.limits {
+        gate.limit(limit, &products);
     }
     gate.report
 }
@@ -197,26 +195,23 @@ impl Checks<'_> {
         false
     }
 
-    fn limit(&mut self, limit: &Limit, ceiling: bool, products: &[(&RunRecord, &BaselineRow)]) {
-        let word = if ceiling { "ceiling" } else { "floor" };
-        let bound = fmt::exact(limit.bound);
+    fn limit(&mut self, limit: &Limit, products: &[(&RunRecord, &BaselineRow)]) {
+        let word = if limit.is_ceiling { "ceiling" } else { "floor" };
+        let (metric, bound) = (limit.metric.column, fmt::exact(limit.bound));
         let mut unknown = 0;
         for (run, row) in products {
-            let Some(x) = metrics::find(&limit.metric).ok().and_then(|m| m.value(run)) else {
+            let Some(x) = limit.metric.value(run) else {
                 unknown += 1;
                 continue;
             };
-            let within =
-                if ceiling { x <= limit.bound + EPSILON } else { x >= limit.bound - EPSILON };
+            let within = match limit.is_ceiling {
+                true => x <= limit.bound + EPSILON,
+                false => x >= limit.bound - EPSILON,
+            };
             let outcome = if within { Outcome::Pass } else { Outcome::Fail };
-            self.add(
-                row,
-                &limit.metric,
-                outcome,
-                format!("{} is {} ({word} {bound})", limit.metric, fmt::exact(x)),
-            );
+            let text = format!("{metric} is {} ({word} {bound})", fmt::exact(x));
+            self.add(row, metric, outcome, text);
         }
-        let metric = &limit.metric;
         if unknown == products.len() {
             self.report.faults.push(format!(
                 "the {word} {bound} on {metric} checked nothing: no product has a number there"
@@ -228,8 +223,7 @@ impl Checks<'_> {
                 if unknown == 1 { "reads" } else { "read" }
             ));
         }
-        let gated = metrics::sorted_columns(|m| &m.gated);
-        let decides = gated.iter().any(|(m, gate)| gate.decides && m.column == metric);
+        let decides = limit.metric.gated.as_ref().is_some_and(|(_, gate)| gate.decides);
         if decides || metric == "integrity_failures" {
             self.report.remarks.push(format!(
                 "{metric}: the given {word} {bound} takes the place \

@@ -1,7 +1,6 @@
 //! The gate: compares results with a stored baseline per scenario, strategy and model, never by a
 //! mean.
 
-mod annotations;
 mod baseline;
 mod check;
 mod files;
@@ -10,5 +9,6 @@ mod report;
 
 pub use baseline::{Baseline, BaselineRow, read_baseline};
 pub use check::gate;
-pub use limits::{GateOptions, Limit};
+pub use limits::GateOptions;
+use limits::Limit;
 pub use report::{Check, GateReport, Outcome};

@@ -15,6 +15,11 @@ fn gated(new: &Results, base: &Results) -> GateReport {
     gate(new, &Baseline::from_results(base), &GateOptions::default())
 }
 
+/// Metrics of the failed checks.
+fn failed(report: &GateReport) -> Vec<&str> {
+    report.with_outcome(Outcome::Fail).map(|c| c.metric.as_str()).collect()
+}
+
 /// Failures after `change` was applied to the run of codex.
 fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
     let mut new = results();
@@ -87,10 +92,7 @@ fn a_double_row_and_an_empty_baseline_fail() {
 #[test]
 fn a_new_row_that_breaks_rules_fails() {
     let report = gated(&testing::results(), &results());
-    assert_eq!(
-        report.with_outcome(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(),
-        ["integrity_failures"]
-    );
+    assert_eq!(failed(&report), ["integrity_failures"]);
 }
 
 #[test]
@@ -108,15 +110,9 @@ fn a_death_at_an_earlier_step_fails() {
     none.summary.steps_completed -= 1;
     none.summary.cost_usd *= 0.9;
     let report = gated(&new, &results());
-    assert_eq!(
-        report.with_outcome(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(),
-        ["status"]
-    );
-    assert_eq!(
-        report.with_outcome(Outcome::Improved).count(),
-        0,
-        "a shorter life is not a cheaper one"
-    );
+    assert_eq!(failed(&report), ["status"]);
+    let improved = report.with_outcome(Outcome::Improved).count();
+    assert_eq!(improved, 0, "a shorter life is not a cheaper one");
 }
 
 /// Checks other than passes for a row with a changed baseline.

@@ -13,6 +13,7 @@ use ctxbench_core::host::{RewindMode, RewindStatus};
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::strategy::Standing;
 use ctxbench_session::fact::{FactKind, Match};
+use serde::Serialize;
 
 use crate::record::{FactPlace, KeptBy, RequestStatus, RunRecord, Status, word};
 
@@ -78,7 +79,8 @@ enum ColumnKind {
 }
 
 /// Direction in which a metric is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
     Lower,
     Higher,

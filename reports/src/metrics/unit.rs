@@ -1,9 +1,12 @@
 //! Units of columns, and their display.
 
+use serde::Serialize;
+
 use crate::fmt;
 
 /// Unit of the numbers in a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Unit {
     Tokens,
     Usd,

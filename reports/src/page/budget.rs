@@ -13,6 +13,9 @@ pub(super) const MAX_BYTES: usize = 20_000_000;
 /// Size of the HTML element around a chunk, bytes.
 const AROUND: usize = 64;
 
+/// Bytes reserved for [`Packed::note`].
+const NOTE: usize = 1_000;
+
 /// The chunks of all sessions, in their order.
 #[derive(Default)]
 pub(super) struct Packed {
@@ -43,12 +46,7 @@ impl Packed {
         self.chunks.push(chunk);
         self.parts.push(part);
     }
-}
 
-/// Bytes reserved for [`Packed::note`].
-const NOTE: usize = 1_000;
-
-impl Packed {
     /// Note for readers about omitted parts; empty if there are none.
     pub(super) fn note(&self) -> String {
         let count = |part: Option<Detail>| self.parts.iter().filter(|p| **p == part).count();

@@ -7,15 +7,14 @@ use std::io::Write;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ctxbench_core::request::Purpose;
-use ctxbench_session::fact::FactKind;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::overview::Overview;
 use crate::fmt;
-use crate::record::{CompactionRecord, FactPlace, FactRecord, RequestRecord, RunRecord};
+use crate::record::{CompactionRecord, FactMove, FactRecord, RequestRecord, RunRecord};
 use crate::view::{self, ReportBlock};
 
 /// Level of detail of a session in the page. Texts are dropped before figures.
@@ -43,36 +42,6 @@ const SHORT: usize = 240;
 /// Maximum number of requests of a run in a reduced curve.
 const POINTS: usize = 150;
 
-#[derive(Serialize)]
-struct Chunk<'a> {
-    left: Detail,
-    facts: Vec<Fact<'a>>,
-    runs: Vec<RunChunk<'a>>,
-    /// Distinct texts; index 0 is the empty text.
-    texts: &'a [String],
-}
-
-#[derive(Serialize)]
-struct Fact<'a> {
-    id: String,
-    kind: FactKind,
-    tokens: &'a [String],
-    text: usize,
-}
-
-#[derive(Serialize)]
-struct RunChunk<'a> {
-    /// Index of the strategy in the overview.
-    s: usize,
-    version: &'a str,
-    settings: Vec<(&'a String, &'a String)>,
-    notes: Vec<String>,
-    q: Series,
-    compactions: Vec<Value>,
-    moves: Vec<Move>,
-    needs: Vec<NeedChunk<'a>>,
-}
-
 /// Answered requests of the main conversation; growing values are stored as differences.
 #[derive(Default, Serialize)]
 struct Series {
@@ -81,29 +50,6 @@ struct Series {
     read: Vec<u64>,
     write: Vec<u64>,
     micro_usd: Vec<i64>,
-}
-
-#[derive(Serialize)]
-struct Move {
-    fact: usize,
-    compaction: u64,
-    from: FactPlace,
-    to: FactPlace,
-    before: usize,
-    after: usize,
-}
-
-#[derive(Serialize)]
-struct NeedChunk<'a> {
-    fact: usize,
-    need: &'a str,
-    /// Step of the request at the need; `None` = the run did not reach it.
-    step: Option<u64>,
-    place: FactPlace,
-    counts: bool,
-    undelivered: bool,
-    /// Number of compactions before the need.
-    compactions: u64,
 }
 
 /// Distinct texts by index. Strategies on one session share most texts.
@@ -147,20 +93,13 @@ pub(super) fn pack(block: &ReportBlock<'_>, overview: &Overview<'_>, part: Detai
 fn json(block: &ReportBlock<'_>, overview: &Overview<'_>, part: Detail) -> String {
     let mut texts = Texts::new(part);
     let (facts, places) = facts(block, &mut texts);
-    let runs: Vec<RunChunk<'_>> = block
-        .runs
-        .iter()
-        .map(|r| run(r, overview.strategy_index(r), &places, &mut texts))
-        .collect();
-    let chunk = Chunk { left: part, facts, runs, texts: &texts.all };
-    serde_json::to_string(&chunk).expect("plain data always serialises")
+    let run = |r: &&RunRecord| run(r, overview.strategy_index(r), &places, &mut texts);
+    let runs: Vec<Value> = block.runs.iter().map(run).collect();
+    json!({ "left": part, "facts": facts, "runs": runs, "texts": texts.all }).to_string()
 }
 
 /// Facts of a session, with their indices by id.
-fn facts<'a>(
-    block: &ReportBlock<'a>,
-    texts: &mut Texts,
-) -> (Vec<Fact<'a>>, BTreeMap<&'a str, usize>) {
+fn facts<'a>(block: &ReportBlock<'a>, texts: &mut Texts) -> (Vec<Value>, BTreeMap<&'a str, usize>) {
     let (mut all, mut places) = (Vec::new(), BTreeMap::new());
     for r in &block.runs {
         for f in &r.facts {
@@ -169,66 +108,55 @@ fn facts<'a>(
             }
             places.insert(f.fact.as_str(), all.len());
             let life = r.lives.iter().find(|l| l.fact == f.fact);
-            all.push(Fact {
-                id: fmt::one_line(&f.fact),
-                kind: f.kind,
-                tokens: life.map_or(&[], |l| &l.tokens),
-                text: texts.number(life.map_or("", |l| &l.text)),
-            });
+            all.push(json!({
+                "id": fmt::one_line(&f.fact),
+                "kind": f.kind,
+                "tokens": life.map_or(&[][..], |l| &l.tokens),
+                "text": texts.number(life.map_or("", |l| &l.text)),
+            }));
         }
     }
     (all, places)
 }
 
-fn run<'a>(
-    r: &'a RunRecord,
-    s: usize,
-    facts: &BTreeMap<&str, usize>,
-    texts: &mut Texts,
-) -> RunChunk<'a> {
+/// Events of a run; `strategy` is its index in the overview.
+fn run(r: &RunRecord, strategy: usize, facts: &BTreeMap<&str, usize>, texts: &mut Texts) -> Value {
     // Requests are indexed by their number.
     let step = |request: u64| {
         let last = || r.requests.iter().rfind(|q| q.agent.is_none());
         let at = r.requests.get(request as usize).filter(|q| q.agent.is_none());
         at.or_else(last).map_or(0, |q| q.step)
     };
-    let moves = r.lives.iter().filter_map(|l| Some((*facts.get(l.fact.as_str())?, &l.moves)));
-    RunChunk {
-        s,
-        version: &r.strategy.version,
-        settings: r.strategy.settings.iter().collect(),
-        notes: view::notes(r),
-        q: series(r, texts.part),
-        moves: moves
-            .flat_map(|(fact, moves)| moves.iter().map(move |m| (fact, m)))
-            .map(|(fact, m)| Move {
-                fact,
-                compaction: m.compaction,
-                from: m.from,
-                to: m.to,
-                before: texts.number(&m.before),
-                after: texts.number(&m.after),
-            })
-            .collect(),
-        needs: r
-            .facts
-            .iter()
-            .map(|f: &FactRecord| NeedChunk {
-                fact: facts.get(f.fact.as_str()).copied().unwrap_or_default(),
-                need: &f.need,
-                step: f.request.map(step),
-                place: f.place,
-                counts: f.counts,
-                undelivered: f.undelivered,
-                compactions: f.compactions_before,
-            })
-            .collect(),
-        compactions: r
-            .compactions
-            .iter()
-            .map(|c| compaction(c, step(c.before_request), texts))
-            .collect(),
+    let mut moves = Vec::new();
+    for life in &r.lives {
+        let Some(fact) = facts.get(life.fact.as_str()) else { continue };
+        moves.extend(life.moves.iter().map(|m| moved(m, *fact, texts)));
     }
+    let need = |f: &FactRecord| {
+        json!({
+            "fact": facts.get(f.fact.as_str()).copied().unwrap_or_default(),
+            "need": f.need,
+            // None if the run did not reach it.
+            "step": f.request.map(step),
+            "place": f.place,
+            "counts": f.counts,
+            "undelivered": f.undelivered,
+            // Before the need.
+            "compactions": f.compactions_before,
+        })
+    };
+    let compaction = |c: &CompactionRecord| compaction(c, step(c.before_request), texts);
+    let compactions: Vec<Value> = r.compactions.iter().map(compaction).collect();
+    json!({
+        "s": strategy,
+        "version": r.strategy.version,
+        "settings": r.strategy.settings.iter().collect::<Vec<_>>(),
+        "notes": view::notes(r),
+        "q": series(r, texts.part),
+        "moves": moves,
+        "needs": r.facts.iter().map(need).collect::<Vec<_>>(),
+        "compactions": compactions,
+    })
 }
 
 fn series(r: &RunRecord, part: Detail) -> Series {
@@ -258,13 +186,22 @@ fn series(r: &RunRecord, part: Detail) -> Series {
     out
 }
 
+/// A move as in the results, with numbers in place of the fact and of the texts.
+fn moved(m: &FactMove, fact: usize, texts: &mut Texts) -> Value {
+    let mut value = json!(m);
+    value["fact"] = fact.into();
+    value["before"] = texts.number(&m.before).into();
+    value["after"] = texts.number(&m.after).into();
+    value
+}
+
 /// A compaction as in the results, with its step, and with the number of a text in place of the text.
 fn compaction(c: &CompactionRecord, step: u64, texts: &mut Texts) -> Value {
     let mut c = CompactionRecord { mechanism: fmt::one_line(&c.mechanism), ..c.clone() };
     for excerpt in c.went.iter_mut().chain(&mut c.came).flat_map(|p| &mut p.texts) {
         excerpt.text = texts.number(&excerpt.text).to_string();
     }
-    let mut value = serde_json::to_value(c).expect("plain data always serialises");
+    let mut value = json!(c);
     value["step"] = step.into();
     value
 }

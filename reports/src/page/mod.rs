@@ -23,7 +23,7 @@ use crate::plots::Hues;
 use crate::sections::{self, Section};
 use crate::seeds;
 use crate::stored::{Files, StoredResults};
-use crate::view::{self, Naming};
+use crate::view::{self, Several};
 use budget::{MAX_BYTES, Packed};
 use overview::Overview;
 
@@ -68,7 +68,10 @@ fn page(
     let sections: Vec<Section<'_>> = sections::all(results).collect();
     let compared = parts::compared(results);
     let first = parts::first_screen(&sections);
-    let below = parts::over_sessions(results, &sections, matrix);
+    let below = html! {
+        @for s in &sections { (parts::section(s, results)) }
+        @if !matrix.is_empty() { (parts::systems(matrix)) }
+    };
     let frame = |packed: &Packed| {
         document(&html! {
             main {
@@ -93,9 +96,9 @@ fn page(
     let room = MAX_BYTES.saturating_sub(frame(&Packed::default()).len());
     let mut packed = Packed::new(room);
     let mut left = blocks.len();
-    let mut naming = Naming::from_results(results);
+    let several = Several::of(results);
     stored.sessions(&mut |session| {
-        for block in naming.blocks(&seeds::as_one(session)) {
+        for block in several.blocks(&seeds::as_one(session)) {
             packed.add(&block, &overview, left);
             left -= 1;
         }

@@ -81,19 +81,8 @@ fn failures(all: &[String]) -> Markup {
     }
 }
 
-/// Tables over sessions, at the end of the page.
-pub(super) fn over_sessions(
-    results: &Results,
-    sections: &[Section<'_>],
-    matrix: &[Vec<String>],
-) -> Markup {
-    html! {
-        @for s in sections { (section(s, results)) }
-        @if !matrix.is_empty() { (systems(matrix)) }
-    }
-}
-
-fn section(section: &Section<'_>, results: &Results) -> Markup {
+/// A table over sessions, at the end of the page.
+pub(super) fn section(section: &Section<'_>, results: &Results) -> Markup {
     match section {
         Section::Differences(found) => differences(results, found),
         Section::Sheet(s) => sheet(s),
@@ -196,7 +185,7 @@ fn code(text: &str) -> Markup {
 }
 
 /// Renders the features of the systems, without the marks of code and emphasis of Markdown.
-fn systems(matrix: &[Vec<String>]) -> Markup {
+pub(super) fn systems(matrix: &[Vec<String>]) -> Markup {
     let name = "What the systems do";
     let table = html! { table {
         @for (i, row) in matrix.iter().enumerate() {

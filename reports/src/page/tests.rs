@@ -248,7 +248,7 @@ fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
 
 #[test]
 fn words_give_way_first_where_the_page_would_be_too_large() {
-    let results = large(6, 4, 120);
+    let results = large(6, 4, 240);
     let blocks = view::blocks(&results);
     let overview = Overview::new(&results, &blocks, &Hues::default());
     let sizes: Vec<usize> = chunk::Detail::ALL

@@ -4,9 +4,7 @@
 use plotters::style::RGBColor;
 
 use super::palette::pale;
-use super::sheet::{
-    Anchor, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
-};
+use super::sheet::{Fault, GREY, HPos, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width};
 use crate::fmt;
 
 const LEFT_MARGIN: i32 = 84;
@@ -65,7 +63,7 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
     let list = LEFT_MARGIN + WIDTH + 34;
     let columns = [1, 2].map(|i| list + names + 16 + column * i);
 
-    sheet(columns[1] + 30, bottom + 54, &|s| {
+    sheet(columns[1] + 30, bottom + 54, |s| {
         s.title(&cloud.title, &cloud.below)?;
         axis_x(s, x, TOP, bottom, fmt::exact, cloud.x.name)?;
         axis_y(s, y, LEFT_MARGIN, LEFT_MARGIN + WIDTH, fmt::exact, cloud.y.name)?;
@@ -74,38 +72,38 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
         for (p, at) in points.iter().zip(&places) {
             let color = pale(p.color, 0.45);
             if let Some((low, high)) = p.intervals[0] {
-                s.line((x.at(low), at.1), (x.at(high), at.1), color, 1)?;
+                s.path(&[(x.at(low), at.1), (x.at(high), at.1)], color, 1)?;
             }
             if let Some((low, high)) = p.intervals[1] {
-                s.line((at.0, y.at(low)), (at.0, y.at(high)), color, 1)?;
+                s.path(&[(at.0, y.at(low)), (at.0, y.at(high))], color, 1)?;
             }
         }
         let flags = spread(&places, (LEFT_MARGIN, TOP, LEFT_MARGIN + WIDTH, bottom));
         for ((p, at), flag) in points.iter().zip(&places).zip(&flags) {
             if (at.0 - flag.0).abs().max((at.1 - flag.1).abs()) > 20 {
-                s.line(*at, *flag, p.color, 1)?;
+                s.path(&[*at, *flag], p.color, 1)?;
             }
             mark(s, p, *at)?;
             s.add_tooltip(*at, 8, &tooltip(cloud, p));
         }
         for (i, flag) in flags.iter().enumerate() {
-            s.text(flag.0, flag.1, Anchor::Middle, TEXT, INK, &(i + 1).to_string())?;
+            s.text(flag.0, flag.1, HPos::Center, TEXT, INK, &(i + 1).to_string())?;
         }
         for (at, head) in columns.iter().zip([cloud.x.head, cloud.y.head]) {
-            s.text(*at, TOP - 16, Anchor::Right, 14, GREY, head)?;
+            s.text(*at, TOP - 16, HPos::Right, 14, GREY, head)?;
         }
         for (i, p) in points.iter().enumerate() {
             let row = TOP + 6 + i as i32 * LINE;
             mark(s, p, (list, row))?;
-            s.text(list + 30, row, Anchor::Right, TEXT, INK, &(i + 1).to_string())?;
-            s.text(list + 38, row, Anchor::Left, TEXT, INK, &p.label)?;
+            s.text(list + 30, row, HPos::Right, TEXT, INK, &(i + 1).to_string())?;
+            s.text(list + 38, row, HPos::Left, TEXT, INK, &p.label)?;
             for (at, figure) in columns.iter().zip(&p.figures) {
-                s.text(*at, row, Anchor::Right, 14, INK, figure)?;
+                s.text(*at, row, HPos::Right, 14, INK, figure)?;
             }
         }
         for (i, name) in cloud.without.iter().take(WITHOUT).enumerate() {
             let row = TOP + 18 + (points.len() + i) as i32 * LINE;
-            s.text(list + 38, row, Anchor::Left, 14, GREY, &format!("{name}: n/a"))?;
+            s.text(list + 38, row, HPos::Left, 14, GREY, &format!("{name}: n/a"))?;
         }
         Ok(())
     })
@@ -131,8 +129,8 @@ fn front_line(s: &Sheet<'_>, points: &[CloudPoint], x: Scale, y: Scale) -> super
     for pair in front.windows(2) {
         let (from, to) = (pair[0], pair[1]);
         let corner = (x.at(to.0), y.at(from.1));
-        s.line((x.at(from.0), y.at(from.1)), corner, GREY, 1)?;
-        s.line(corner, (x.at(to.0), y.at(to.1)), GREY, 1)?;
+        s.path(&[(x.at(from.0), y.at(from.1)), corner], GREY, 1)?;
+        s.path(&[corner, (x.at(to.0), y.at(to.1))], GREY, 1)?;
     }
     Ok(())
 }

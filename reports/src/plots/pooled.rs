@@ -2,7 +2,7 @@
 
 use super::Marks;
 use super::cloud::{self, Axis, Cloud, CloudPoint};
-use super::sheet::Fault;
+use super::sheet::{Fault, range};
 use crate::fmt;
 use crate::front::{self, Pooled};
 use crate::metrics::Metric;
@@ -40,6 +40,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, marks: &Marks) -> Option<Result<String
     if points.len() < 2 {
         return None;
     }
+    // The range is that of the points. A single wide interval would compress the plot.
     Some(cloud::draw(&Cloud {
         title: format!("Cost against needs kept, {}, {}", fmt::sessions(d.sessions), terms.name()),
         below: format!(
@@ -50,12 +51,12 @@ pub(super) fn draw(terms: &Terms<'_, '_>, marks: &Marks) -> Option<Result<String
         x: Axis {
             name: if d.is_relative(i) { "change of cost, %" } else { "change of cost, US dollars" },
             head: "cost",
-            range: range(points.iter().map(|p| p.at.0)),
+            range: range(points.iter().map(|p| p.at.0), 0.15, 0.1),
         },
         y: Axis {
             name: "change of needs kept, percentage points",
             head: "needs kept",
-            range: range(points.iter().map(|p| p.at.1)),
+            range: range(points.iter().map(|p| p.at.1), 0.15, 0.1),
         },
         points,
         without,
@@ -75,13 +76,4 @@ fn figure(
 
 fn ends(figure: &Figure) -> Option<(f64, f64)> {
     figure.interval.map(|i| (i.low, i.high))
-}
-
-/// Range of all points with a margin. Intervals may be cut, because a single wide interval would
-/// compress the plot.
-fn range(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
-    let low = values.clone().fold(f64::INFINITY, f64::min);
-    let high = values.fold(f64::NEG_INFINITY, f64::max);
-    let margin = ((high - low) * 0.15).max(high.abs().max(low.abs()) * 0.02).max(0.1);
-    (low - margin, high + margin)
 }

@@ -4,7 +4,7 @@ use crate::record::{RunRecord, Status};
 
 use super::Marks;
 use super::cloud::{self, Axis, Cloud, CloudPoint};
-use super::sheet::Fault;
+use super::sheet::{Fault, extent};
 use crate::view::ReportBlock;
 use crate::{fmt, front};
 
@@ -66,8 +66,8 @@ fn position(run: &RunRecord) -> Option<(f64, f64)> {
 }
 
 /// Range from 0, unless all values are close together and far from 0.
-fn range(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
-    let (low, high) = (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max));
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = extent(values);
     let spread = high - low;
     if high <= 0.0 || !spread.is_finite() {
         (0.0, 1.0)

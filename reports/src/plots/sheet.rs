@@ -1,12 +1,11 @@
 //! A drawing surface in pixels with text, lines, boxes and axes, based on the SVG backend of
 //! plotters.
 
-use std::cell::RefCell;
-
 use plotters::coord::Shift;
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+pub(super) use plotters::style::text_anchor::HPos;
+use plotters::style::text_anchor::{Pos, VPos};
 
 use crate::fmt;
 
@@ -24,54 +23,36 @@ pub(super) const GRID: RGBColor = RGBColor(224, 224, 224);
 /// Size of normal text, pixels; plotters draws glyphs of about 0.8 of it.
 pub(super) const TEXT: i32 = 15;
 
-/// Horizontal alignment of a text.
-#[derive(Clone, Copy)]
-pub(super) enum Anchor {
-    Left,
-    Middle,
-    Right,
-}
-
 pub(super) struct Sheet<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
     width: i32,
-    words: RefCell<AccessibleText>,
-}
-
-/// SVG elements that plotters does not support.
-#[derive(Default)]
-struct AccessibleText {
     /// Title of the picture, for screen readers.
     title: String,
-    /// Elements with the tooltips of marks.
-    marks: String,
+    /// SVG elements with the tooltips of marks, which plotters does not support.
+    tooltips: String,
 }
 
 /// Draws on a new white sheet and returns the SVG document.
 pub(super) fn sheet(
     width: i32,
     height: i32,
-    paint: &dyn Fn(&Sheet<'_>) -> Drawn,
+    paint: impl FnOnce(&mut Sheet<'_>) -> Drawn,
 ) -> Result<String, Fault> {
     let mut svg = String::new();
-    let words = {
+    let (title, tooltips) = {
         let area =
             SVGBackend::with_string(&mut svg, (width as u32, height as u32)).into_drawing_area();
         area.fill(&WHITE)?;
-        let sheet = Sheet { area, width, words: RefCell::default() };
-        paint(&sheet)?;
+        let mut sheet = Sheet { area, width, title: String::new(), tooltips: String::new() };
+        paint(&mut sheet)?;
         sheet.area.present()?;
-        sheet.words.into_inner()
+        (sheet.title, sheet.tooltips)
     };
-    Ok(with_words(&svg, &words))
-}
-
-/// Adds the title at the beginning of the document and the marks at its end, on top of the drawing.
-fn with_words(svg: &str, words: &AccessibleText) -> String {
+    // The title comes first, and the tooltips are on top of the drawing.
     let (begin, rest) = svg.split_at(svg.find('>').map_or(0, |at| at + 1));
     let (drawn, end) = rest.split_at(rest.rfind("</svg>").unwrap_or(rest.len()));
     let begin = begin.replacen("<svg ", "<svg role=\"img\" ", 1);
-    format!("{begin}\n<title>{}</title>{drawn}{}{end}", fmt::xml(&words.title), words.marks)
+    Ok(format!("{begin}\n<title>{}</title>{drawn}{tooltips}{end}", fmt::xml(&title)))
 }
 
 /// Approximate width of a text in pixels; the fonts are unknown when the SVG is drawn.
@@ -85,20 +66,20 @@ pub(super) fn text_width(text: &str, size: i32) -> i32 {
 
 impl Sheet<'_> {
     /// Draws the title and a smaller line below it; both are cut to the width of the sheet.
-    pub(super) fn title(&self, title: &str, below: &str) -> Drawn {
+    pub(super) fn title(&mut self, title: &str, below: &str) -> Drawn {
         let fit = |text: &str, size: i32| {
             fmt::elide(text, ((self.width - 40) as f64 / (0.51 * f64::from(size))) as usize)
         };
-        self.words.borrow_mut().title = fmt::one_line(title);
-        self.text(20, 22, Anchor::Left, 20, INK, &fit(title, 20))?;
-        self.text(20, 46, Anchor::Left, 14, GREY, &fit(below, 14))
+        self.title = fmt::one_line(title);
+        self.text(20, 22, HPos::Left, 20, INK, &fit(title, 20))?;
+        self.text(20, 46, HPos::Left, 14, GREY, &fit(below, 14))
     }
 
     /// Adds a tooltip to a mark.
-    pub(super) fn add_tooltip(&self, (x, y): (i32, i32), radius: i32, text: &str) {
+    pub(super) fn add_tooltip(&mut self, (x, y): (i32, i32), radius: i32, text: &str) {
         let text = fmt::xml(&fmt::one_line(text));
         let circle = format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill-opacity=\"0\">");
-        self.words.borrow_mut().marks += &format!("{circle}<title>{text}</title></circle>\n");
+        self.tooltips += &format!("{circle}<title>{text}</title></circle>\n");
     }
 
     /// Draws one line of text, vertically centred on `y`.
@@ -106,7 +87,7 @@ impl Sheet<'_> {
         &self,
         x: i32,
         y: i32,
-        at: Anchor,
+        at: HPos,
         size: i32,
         color: RGBColor,
         text: &str,
@@ -117,18 +98,8 @@ impl Sheet<'_> {
 
     /// Draws vertical text, centred on the point.
     pub(super) fn text_up(&self, x: i32, y: i32, text: &str) -> Drawn {
-        let up = style(Anchor::Middle, TEXT, GREY).transform(FontTransform::Rotate270);
+        let up = style(HPos::Center, TEXT, GREY).transform(FontTransform::Rotate270);
         self.area.draw(&Text::new(fmt::one_line(text), (x, y), up))
-    }
-
-    pub(super) fn line(
-        &self,
-        from: (i32, i32),
-        to: (i32, i32),
-        color: RGBColor,
-        width: u32,
-    ) -> Drawn {
-        self.path(&[from, to], color, width)
     }
 
     /// Draws a line through points.
@@ -153,15 +124,10 @@ impl Sheet<'_> {
     }
 }
 
-fn style(at: Anchor, size: i32, color: RGBColor) -> TextStyle<'static> {
-    let h = match at {
-        Anchor::Left => HPos::Left,
-        Anchor::Middle => HPos::Center,
-        Anchor::Right => HPos::Right,
-    };
+fn style(at: HPos, size: i32, color: RGBColor) -> TextStyle<'static> {
     let mut style = TextStyle::from(("sans-serif", size).into_font());
     style.color = color.to_backend_color();
-    style.pos = Pos::new(h, VPos::Center);
+    style.pos = Pos::new(at, VPos::Center);
     style
 }
 
@@ -202,6 +168,21 @@ impl Scale {
     }
 }
 
+/// Range of values with a margin: a share of the range, of the largest value, or `least`.
+pub(super) fn range(values: impl Iterator<Item = f64>, share: f64, least: f64) -> (f64, f64) {
+    let (low, high) = extent(values);
+    if !low.is_finite() {
+        return (0.0, 1.0);
+    }
+    let margin = ((high - low) * share).max(high.abs().max(low.abs()) * 0.02).max(least);
+    (low - margin, high + margin)
+}
+
+/// Smallest and largest value; infinite without values.
+pub(super) fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+}
+
 /// Draws vertical grid lines, their values below `bottom`, and the name of the axis below them.
 pub(super) fn axis_x(
     s: &Sheet<'_>,
@@ -213,11 +194,11 @@ pub(super) fn axis_x(
 ) -> Drawn {
     for t in scale.ticks(75) {
         let x = scale.at(t);
-        s.line((x, top), (x, bottom), GRID, 1)?;
-        s.text(x, bottom + 13, Anchor::Middle, 14, GREY, &show(t))?;
+        s.path(&[(x, top), (x, bottom)], GRID, 1)?;
+        s.text(x, bottom + 13, HPos::Center, 14, GREY, &show(t))?;
     }
-    s.line((scale.start, bottom), (scale.start + scale.length, bottom), GREY, 1)?;
-    s.text(scale.start + scale.length / 2, bottom + 34, Anchor::Middle, TEXT, GREY, name)
+    s.path(&[(scale.start, bottom), (scale.start + scale.length, bottom)], GREY, 1)?;
+    s.text(scale.start + scale.length / 2, bottom + 34, HPos::Center, TEXT, GREY, name)
 }
 
 /// Draws horizontal grid lines, their values to the left of them, and the name of the axis.
@@ -231,9 +212,9 @@ pub(super) fn axis_y(
 ) -> Drawn {
     for t in scale.ticks(50) {
         let y = scale.at(t);
-        s.line((left, y), (right, y), GRID, 1)?;
-        s.text(left - 7, y, Anchor::Right, 14, GREY, &show(t))?;
+        s.path(&[(left, y), (right, y)], GRID, 1)?;
+        s.text(left - 7, y, HPos::Right, 14, GREY, &show(t))?;
     }
-    s.line((left, scale.start), (left, scale.start + scale.length), GREY, 1)?;
+    s.path(&[(left, scale.start), (left, scale.start + scale.length)], GREY, 1)?;
     s.text_up(left - 56, scale.start + scale.length / 2, name)
 }

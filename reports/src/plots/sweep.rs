@@ -3,7 +3,7 @@
 use plotters::style::RGBColor;
 
 use super::Marks;
-use super::sheet::{Anchor, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
+use super::sheet::{Fault, GREY, GRID, HPos, INK, Scale, TEXT, axis_y, range, sheet, text_width};
 use crate::fmt;
 use crate::metrics::Metric;
 use crate::stats::{self, Figure};
@@ -56,7 +56,7 @@ pub(super) fn draw(
     let bottom = |i: usize| TOP + HEIGHT + i as i32 * (HEIGHT + GAP);
     let foot = bottom(panels.len().saturating_sub(1));
 
-    sheet(right + 30, foot + 60, &|s| {
+    sheet(right + 30, foot + 60, |s| {
         let how = match d.sessions {
             1 => "figures of one session".to_string(),
             _ => format!("mean change against {}, with its interval", fmt::one_line(&d.baseline)),
@@ -73,21 +73,25 @@ pub(super) fn draw(
         for (k, (i, metric)) in panels.iter().enumerate() {
             let lines: Vec<SweepLine> =
                 swept.curves.iter().map(|c| line(sweeps, c, *i, metric, marks, &x)).collect();
-            let (min, max) = range(&lines);
+            let shown = lines.iter().flat_map(|l| &l.dots).flat_map(|d| {
+                let (low, high) = d.interval.unwrap_or((d.y, d.y));
+                [d.y, low, high]
+            });
+            let (min, max) = range(shown, 0.12, 1e-3);
             let y = Scale { min, max, start: bottom(k), length: -HEIGHT };
             let unit = d.suffix(*i, metric);
             let comma = if unit.is_empty() { "" } else { "," };
             let name = format!("{}{comma}{unit}", metric.name);
             axis_y(s, y, LEFT_MARGIN, LEFT_MARGIN + width, fmt::exact, &name)?;
             for value in &values {
-                s.line((x(value), bottom(k)), (x(value), bottom(k) - HEIGHT), GRID, 1)?;
+                s.path(&[(x(value), bottom(k)), (x(value), bottom(k) - HEIGHT)], GRID, 1)?;
             }
             for l in &lines {
                 let path: Vec<(i32, i32)> = l.dots.iter().map(|d| (d.x, y.at(d.y))).collect();
                 s.path(&path, l.color, 2)?;
                 for (dot, at) in l.dots.iter().zip(path) {
                     if let Some((low, high)) = dot.interval {
-                        s.line((at.0, y.at(low)), (at.0, y.at(high)), l.color, 1)?;
+                        s.path(&[(at.0, y.at(low)), (at.0, y.at(high))], l.color, 1)?;
                     }
                     if dot.on_front {
                         s.diamond(at, 9, l.color)?;
@@ -98,13 +102,13 @@ pub(super) fn draw(
             }
         }
         for value in &values {
-            s.text(x(value), foot + 14, Anchor::Middle, 14, GREY, value)?;
+            s.text(x(value), foot + 14, HPos::Center, 14, GREY, value)?;
         }
-        s.text(LEFT_MARGIN + width / 2, foot + 38, Anchor::Middle, TEXT, GREY, swept.setting)?;
+        s.text(LEFT_MARGIN + width / 2, foot + 38, HPos::Center, TEXT, GREY, swept.setting)?;
         for (i, c) in swept.curves.iter().enumerate().filter(|_| several) {
             let row = TOP + 10 + i as i32 * 22;
             s.disc((list, row), 5, color(c, marks), true)?;
-            s.text(list + 14, row, Anchor::Left, TEXT, INK, &c.rest)?;
+            s.text(list + 14, row, HPos::Left, TEXT, INK, &c.rest)?;
         }
         Ok(())
     })
@@ -156,21 +160,4 @@ fn line(
 /// Converts a change to the displayed unit.
 fn axis_value(f: &Figure, metric: &Metric, x: f64) -> f64 {
     if f.scale == stats::Scale::Ratio { x } else { metric.unit.converted(x) }
-}
-
-/// Range of all dots and intervals, with a margin.
-fn range(lines: &[SweepLine]) -> (f64, f64) {
-    let all = || {
-        lines.iter().flat_map(|l| &l.dots).flat_map(|d| {
-            let (low, high) = d.interval.unwrap_or((d.y, d.y));
-            [d.y, low, high]
-        })
-    };
-    let (low, high) =
-        (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
-    if !low.is_finite() {
-        return (0.0, 1.0);
-    }
-    let margin = ((high - low) * 0.12).max(high.abs().max(low.abs()) * 0.02).max(1e-3);
-    (low - margin, high + margin)
 }

@@ -1,11 +1,14 @@
-//! Size, cost and effect of each compaction.
+//! Size, cost and effect of each compaction, and the summaries that were requested in the
+//! background for one: whether they were there when needed.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use ctxbench_core::Millis;
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::Phase;
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompactionRecord {
     /// Number in the run, from 0.
@@ -23,7 +26,6 @@ pub struct CompactionRecord {
     /// Context before, tokens.
     pub before_tokens: u64,
     /// Context after, tokens; `None` if a recording does not report it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_tokens: Option<u64>,
     /// Tokens after the first change, which the prompt cache can no longer serve.
     pub invalidated_tokens: u64,
@@ -31,32 +33,24 @@ pub struct CompactionRecord {
     pub summary_tokens: u64,
     /// Waiting that it caused, ms, modelled; `None` for a recorded compaction, where it is not
     /// measured. This also applies to the counts of facts below.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_ms: Option<Millis>,
     /// Cost of the calls that the compaction made, USD; `None` if a recording does not report it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Facts that were removed from the verbatim context.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_lost_verbatim: Option<u64>,
     /// Removed facts that the summary or restoration contains.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_carried: Option<u64>,
     /// Number of later calls until the compaction pays for itself; `None` if its cost is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub break_even_calls: Option<BreakEven>,
     /// Number of calls until the next compaction, including the call for which it was made.
     pub calls_after: u64,
     /// True if `calls_after` exceeds the break-even; `None` if it does not yet and the run was
     /// interrupted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_off: Option<bool>,
     /// Facts established so far that are still needed later.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_needed_later: Option<u64>,
     /// Share of the facts needed later that the context contains right after the compaction, per
     /// cent: a point of the drift curve.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retained_pct: Option<f64>,
     /// Blocks removed from the context by kind, most tokens first; empty if none or unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -114,3 +108,41 @@ pub struct BlockText {
 
 /// Maximum length of a summary in a [`BlockText`], characters.
 pub const SUMMARY_TEXT: usize = 4_000;
+
+/// Outcome of a background summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It was there when it was first needed, and was used.
+    InTime,
+    /// The conversation waited for it and used it.
+    LateWaited,
+    /// It was needed but not there yet, and the conversation continued without it. It was used
+    /// later or discarded.
+    LateProceeded,
+    /// It was cancelled before it was needed, or the session ended first.
+    Cancelled,
+    /// The history that it covers had changed, so it was discarded.
+    Stale,
+    /// No usable summary was returned.
+    Failed,
+}
+
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundRecord {
+    /// Number of its first request in the run.
+    pub request: u64,
+    /// Virtual time of this request, ms.
+    pub spawned_ms: Millis,
+    /// Number of requests that it took. Requests to further models and for further parts of a long
+    /// history count for one summary.
+    pub requests: u64,
+    /// Number of the request before which its last answer was used; `None` if it never was.
+    pub before_request: Option<u64>,
+    /// Virtual time of the delivery, ms.
+    pub delivered_ms: Option<Millis>,
+    /// Time that the conversation waited for it, ms.
+    pub waited_ms: Millis,
+    pub fate: Fate,
+}

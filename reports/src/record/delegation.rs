@@ -1,23 +1,22 @@
 //! Work delegated to subagents: plain data, as in [`super`].
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::Status;
 use ctxbench_core::Millis;
 
 /// One subagent of a run, with the cost of its window and the facts that it returned.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delegation {
     /// Id of the subagent in the session.
     pub agent: String,
     /// Call that started the subagent; `None` if no call was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// Subagent that made the call; `None` for the main conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
     /// Number of the request with the reply that made the call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<u64>,
     /// True if the caller waited for the end of the subagent.
     pub waited: bool,
@@ -46,7 +45,6 @@ pub struct Delegation {
     /// Largest prompt of a normal request, tokens.
     pub peak_context_tokens: u64,
     /// Size of the result that the caller received, o200k tokens; `None` if none was recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub result_tokens: Option<u64>,
     /// Number of facts that arise in its window.
     pub delegated_facts: u64,

@@ -2,7 +2,6 @@
 //! machine or the wall clock.
 
 mod agreement;
-mod background;
 mod compactions;
 mod delegation;
 mod digest;
@@ -15,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use ctxbench_core::Millis;
 use ctxbench_core::request::{ErrorKind, Phase, Purpose};
@@ -22,8 +22,9 @@ use ctxbench_core::strategy::Standing;
 use ctxbench_session::fact::{FactKind, Match};
 
 pub use agreement::{Agreement, Counterpart, Two, TwoFigures, TwoRequests};
-pub use background::{BackgroundRecord, Fate};
-pub use compactions::{BlockText, BreakEven, CompactionRecord, Portion, SUMMARY_TEXT};
+pub use compactions::{
+    BackgroundRecord, BlockText, BreakEven, CompactionRecord, Fate, Portion, SUMMARY_TEXT,
+};
 pub use delegation::Delegation;
 pub use digest::Digest;
 pub use facts::{EXCERPT, FactLife, FactMove, FactPlace, FactRecord};
@@ -47,6 +48,7 @@ pub struct Results {
 }
 
 /// One strategy on one session with one model.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub scenario: ScenarioInfo,
@@ -54,23 +56,18 @@ pub struct RunRecord {
     pub model: String,
     /// Name of the summariser. `None` if no summary was requested; the row is then valid for every
     /// summariser.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub summariser: Option<String>,
     /// Seed of a run that was repeated with several seeds. `None` if it was not repeated or does
     /// not depend on the seed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Context window used, tokens, scale applied.
     pub window: u64,
     pub status: Status,
     /// Reason of a failure, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// A remark for the table, such as "never triggered".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The row of the real agent that this row of our implementation is compared with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Counterpart>,
     /// Figures of the row.
     pub summary: Summary,
@@ -106,6 +103,7 @@ pub struct RunRecord {
 }
 
 /// The session of a run.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioInfo {
     pub id: String,
@@ -122,7 +120,6 @@ pub struct ScenarioInfo {
     /// True for a recorded session, false for a scripted one.
     pub recorded: bool,
     /// Recorded product (name of its format), if the recording contains the provider's counters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
     /// True if the session tests one mechanism and has too few facts to compare strategies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -132,7 +129,6 @@ pub struct ScenarioInfo {
     pub warnings: Vec<String>,
     /// Session of the run that this one is counted as in comparisons, because they share calls or
     /// are copies. `None` = it counts itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_as: Option<String>,
 }
 
@@ -359,21 +355,20 @@ fn is_nothing(usd: &f64) -> bool {
     *usd == 0.0
 }
 
-fn is_zero(n: &u64) -> bool {
+pub(crate) fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
 /// Figures of one request, as in a trace line.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Number in the run, from 0: the main conversation first, then each subagent.
     pub seq: u64,
     /// Subagent that made the request; `None` for the main conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
     pub purpose: Purpose,
     /// Phase of the session, for a summary.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     pub model: Arc<str>,
     /// Recorded step of the request, from 0; also 0 before the first reply.

@@ -1,6 +1,7 @@
 //! Sessions that the user rewound or reopened.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use ctxbench_core::Millis;
 use ctxbench_core::host::{RewindMode, RewindStatus};
@@ -67,6 +68,7 @@ pub struct CodeRewind {
 }
 
 /// A session that was closed and opened again.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResumeRecord {
     /// Number of the restart in the session, from 1.
@@ -80,10 +82,8 @@ pub struct ResumeRecord {
     /// Waiting for these summaries, ms, modelled.
     pub resume_blocked_ms: u64,
     /// Data restored from a file; `None` if the product has no file or restoring failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<ResumeFile>,
     /// Reason for missing figures of a file, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 

@@ -7,7 +7,6 @@
 
 mod bootstrap;
 mod figures;
-mod holm;
 mod runs;
 mod sessions;
 mod show;

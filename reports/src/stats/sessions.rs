@@ -98,12 +98,8 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
         let runs = Runs::from_records(results.runs.iter().filter(evidence));
         let Some(reference) = runs.label("reference") else { continue };
         let too_large = blocks.iter().filter(|b| b.first().model == model).any(|b| {
-            let peak = b
-                .runs
-                .iter()
-                .find(|r| r.strategy.label == reference)
-                .map(|r| r.summary.peak_context_tokens);
-            peak.zip(b.window()).is_some_and(|(peak, window)| peak > window)
+            let own = b.runs.iter().find(|r| r.strategy.label == reference);
+            own.zip(b.window()).is_some_and(|(r, window)| r.summary.peak_context_tokens > window)
         });
         let several = runs.sessions().len() > 1;
         let real = runs.label("sliding-window").filter(|_| too_large && several);
@@ -168,30 +164,28 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
 /// One row per strategy, or per group of strategies that sent the same requests: duplicate data
 /// would enlarge the family without adding evidence.
 fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<RunPair<'a>>) -> Vec<StrategyDifference> {
-    let mut names: Vec<Vec<String>> = Vec::new();
+    let mut rows: Vec<StrategyDifference> = Vec::new();
     let mut distinct: Vec<Vec<RunPair<'a>>> = Vec::new();
     for label in labels {
         let own = pairs(label);
-        match distinct.iter().position(|other| sent_the_same(other, &own)) {
-            Some(i) => names[i].push((*label).into()),
-            None => {
-                names.push(vec![(*label).into()]);
-                distinct.push(own);
-            }
+        if let Some(i) = distinct.iter().position(|other| sent_the_same(other, &own)) {
+            rows[i].same.push((*label).into());
+            continue;
         }
-    }
-    let figures = figures(&distinct);
-    let row = |((mut names, pairs), figures): ((Vec<String>, Vec<RunPair<'_>>), Vec<Figure>)| {
-        let whole = || pairs.iter().filter(|p| p.is_whole());
-        StrategyDifference {
-            strategy: names.remove(0),
-            same: names,
+        let whole = || own.iter().filter(|p| p.is_whole());
+        rows.push(StrategyDifference {
+            strategy: (*label).into(),
+            same: vec![],
             sessions: whole().count(),
             compacted: whole().filter(|p| p.compacted()).count(),
-            figures,
-        }
-    };
-    names.into_iter().zip(distinct).zip(figures).map(row).collect()
+            figures: vec![],
+        });
+        distinct.push(own);
+    }
+    for (row, figures) in rows.iter_mut().zip(figures(&distinct)) {
+        row.figures = figures;
+    }
+    rows
 }
 
 /// Compares these strategies with one of them.
@@ -265,12 +259,8 @@ mod tests {
         found.zip(expected).is_some_and(|(f, e): (f64, f64)| (f - e).abs() < 1e-9)
     }
 
-    fn row<'a>(d: &'a Differences, label: &str) -> &'a StrategyDifference {
-        d.strategies.iter().find(|r| r.strategy == label).unwrap()
-    }
-
     fn cost_of_codex(d: &Differences) -> &Figure {
-        &row(d, "codex").figures[0]
+        &d.row("codex").unwrap().figures[0]
     }
 
     #[test]
@@ -289,10 +279,10 @@ mod tests {
             (Some(100.0), Some(93.5), Verdict::Better)
         );
         assert_eq!((cost.p, cost.p_holm), (Some(2.0 / 4096.0), Some(2.0 / 4096.0)));
-        assert_eq!(row(d, "aider").figures[0].verdict, Verdict::Equal);
+        assert_eq!(d.row("aider").unwrap().figures[0].verdict, Verdict::Equal);
         let yardsticks = ["reference", "none", "keep-nothing"];
         assert!(!d.strategies.iter().any(|r| yardsticks.contains(&&*r.strategy)));
-        let broken = &row(d, "x<&\"y").figures[0];
+        let broken = &d.row("x<&\"y").unwrap().figures[0];
         assert_eq!(broken.sessions, 0, "a run that broke a rule measures nothing");
     }
 
@@ -374,14 +364,14 @@ mod tests {
             (found[0].sessions, cost.sessions, cost.own_mean, cost.verdict),
             (11, 11, Some(95.0), Verdict::Worse)
         );
-        assert_eq!(row(&found[0], "aider").figures[0].verdict, Verdict::Equal);
+        assert_eq!(found[0].row("aider").unwrap().figures[0].verdict, Verdict::Equal);
     }
 
     #[test]
     fn a_verdict_needs_ten_recordings_in_which_it_compacted() {
         let cost_of = |results: &Results| {
             let found = over_sessions(results);
-            let codex = row(&found[0], "codex").clone();
+            let codex = found[0].row("codex").unwrap().clone();
             (codex.compacted, codex.sessions, codex.figures[0].verdict)
         };
         let mut results = several(21);
@@ -398,7 +388,7 @@ mod tests {
         let mut results = several(12);
         add_copy_of_codex(&mut results, "zeta");
         let found = over_sessions(&results);
-        let codex = row(&found[0], "codex");
+        let codex = found[0].row("codex").unwrap();
         assert_eq!(codex.same, ["zeta"]);
         assert_eq!(codex.figures[0].p_holm, Some(2.0 / 4096.0), "a family of one");
         assert!(found[0].strategies.iter().all(|s| s.strategy != "zeta"));
@@ -406,8 +396,8 @@ mod tests {
         let last = results.runs.len() - 1;
         results.runs[last].requests[0].cache_read += 1;
         let found = over_sessions(&results);
-        assert!(row(&found[0], "codex").same.is_empty());
-        assert_eq!(row(&found[0], "zeta").figures[0].p_holm, Some(4.0 / 4096.0));
+        assert!(found[0].row("codex").unwrap().same.is_empty());
+        assert_eq!(found[0].row("zeta").unwrap().figures[0].p_holm, Some(4.0 / 4096.0));
     }
 
     #[test]
@@ -440,7 +430,7 @@ mod tests {
         let records: Vec<&RunRecord> = results.runs.iter().collect();
         let found = by_yardstick(&records).unwrap();
         assert_eq!((&*found.baseline, found.strategies.len()), ("codex", 2));
-        let aider = row(&found, "aider");
+        let aider = found.row("aider").unwrap();
         // 100 against 98 and 97.
         let expected = ((1e4_f64 / 98.0 / 97.0).sqrt() - 1.0) * 100.0;
         assert_eq!(aider.sessions, 2);

@@ -1,6 +1,6 @@
 //! Differences between the strategies over all sessions.
 
-use super::{TableLine, wrap};
+use super::{Lines, Style};
 use crate::record::Results;
 use crate::stats::{self, Differences};
 use crate::{fmt, grid};
@@ -9,18 +9,10 @@ use crate::{fmt, grid};
 const SHORTEST: usize = 10;
 
 /// A short block per model. If a model has several baselines, only the first is included.
-pub(super) fn differences(
-    results: &Results,
-    found: &[Differences],
-    width: usize,
-) -> Vec<TableLine> {
-    let mut out = Vec::new();
-    let tell = |out: &mut Vec<TableLine>, text: &str| {
-        out.extend(wrap(text, width, "  ").into_iter().map(TableLine::Faint));
-    };
+pub(super) fn differences(out: &mut Lines, results: &Results, found: &[Differences]) {
     if let Some(why) = stats::missing(results, found) {
-        tell(&mut out, why);
-        out.push(TableLine::Score(String::new()));
+        out.wrap(Style::Faint, why, "  ");
+        out.add_blank();
     }
     let several = found.iter().any(|d| d.model != found[0].model);
     for (i, d) in found.iter().enumerate() {
@@ -29,21 +21,21 @@ pub(super) fn differences(
         }
         let caption = stats::caption(d);
         if !d.strategies.is_empty() {
-            out.push(TableLine::Heading(fmt::elide(&stats::heading(d), width)));
+            out.add(Style::Heading, &fmt::elide(&stats::heading(d), out.width));
             let seen = "compacted: in how many of those finished by both";
-            tell(&mut out, &format!("{caption}; {seen}; intervals, medians in index.html"));
-            let mut head = difference_table(d, width);
-            let rows = head.split_off(head.len() - d.strategies.len());
-            out.extend(head.into_iter().map(TableLine::Faint));
-            out.extend(rows.into_iter().map(TableLine::Verdicts));
+            let told = format!("{caption}; {seen}; intervals, medians in index.html");
+            out.wrap(Style::Faint, &told, "  ");
+            let drawn = difference_table(d, out.width);
+            let (head, rows) = drawn.split_at(drawn.len() - d.strategies.len());
+            head.iter().for_each(|line| out.add(Style::Faint, line));
+            rows.iter().for_each(|row| out.add(Style::Verdicts, row));
         } else if several {
-            tell(&mut out, &format!("{}: {caption}", fmt::one_line(&d.model)));
+            out.wrap(Style::Faint, &format!("{}: {caption}", fmt::one_line(&d.model)), "  ");
         } else {
-            tell(&mut out, &caption);
+            out.wrap(Style::Faint, &caption, "  ");
         }
-        out.push(TableLine::Score(String::new()));
+        out.add_blank();
     }
-    out
 }
 
 /// Table with the mean change and the verdict per figure; the page has the intervals as well. On a

@@ -1,11 +1,47 @@
 //! Lines of the table, and their display in a terminal.
 
-pub(super) enum TableLine {
-    Heading(String),
-    Alarm(String),
-    Score(String),
-    Verdicts(String),
-    Faint(String),
+/// Kind of a line.
+#[derive(Clone, Copy)]
+pub(super) enum Style {
+    Heading,
+    Alarm,
+    Score,
+    Verdicts,
+    Faint,
+}
+
+/// Text for a terminal of a width.
+pub(super) struct Lines {
+    pub(super) text: String,
+    pub(super) width: usize,
+    /// True for ANSI colours.
+    pub(super) color: bool,
+}
+
+impl Lines {
+    pub(super) fn add(&mut self, style: Style, text: &str) {
+        let colored = |code: &str, text: &str| format!("\u{1b}[{code}m{text}\u{1b}[0m");
+        self.text += &match style {
+            _ if !self.color => text.to_string(),
+            Style::Heading => colored("1", text),
+            Style::Alarm => colored("31", text),
+            Style::Faint => colored("2", text),
+            Style::Score => green_best(text),
+            Style::Verdicts => text
+                .replace("BETTER", &colored("32", "BETTER"))
+                .replace("WORSE", &colored("31", "WORSE")),
+        };
+        self.text.push('\n');
+    }
+
+    /// Adds a text that is wrapped; `indent` is that of the further lines.
+    pub(super) fn wrap(&mut self, style: Style, text: &str, indent: &str) {
+        wrap(text, self.width, indent).iter().for_each(|line| self.add(style, line));
+    }
+
+    pub(super) fn add_blank(&mut self) {
+        self.text.push('\n');
+    }
 }
 
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
@@ -24,29 +60,6 @@ pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
         }
     }
     lines
-}
-
-pub(super) fn push(out: &mut String, line: &TableLine, color: bool) {
-    let (code, text) = match line {
-        TableLine::Heading(t) => ("1", t),
-        TableLine::Alarm(t) => ("31", t),
-        TableLine::Faint(t) => ("2", t),
-        TableLine::Score(t) | TableLine::Verdicts(t) => ("", t),
-    };
-    if !color {
-        out.push_str(text);
-    } else if matches!(line, TableLine::Verdicts(_)) {
-        out.push_str(
-            &text
-                .replace("BETTER", "\u{1b}[32mBETTER\u{1b}[0m")
-                .replace("WORSE", "\u{1b}[31mWORSE\u{1b}[0m"),
-        );
-    } else if code.is_empty() {
-        out.push_str(&green_best(text));
-    } else {
-        out.push_str(&format!("\u{1b}[{code}m{text}\u{1b}[0m"));
-    }
-    out.push('\n');
 }
 
 /// Colours figures that have the mark of the best value.
