@@ -369,6 +369,10 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
             all.iter().map(Summariser::origin).collect::<Vec<_>>().join(", ")
         ),
     };
+    let summaries = match plan.options.summary_model {
+        Some(m) => format!("{summaries}, priced as {}", m.name),
+        None => summaries,
+    };
     let rereads = match plan.options.rereads {
         true => "once per loss, whole, charged (modelled)",
         false => "switched off",

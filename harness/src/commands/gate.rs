@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use ctxbench_reports as reports;
-use ctxbench_reports::record::Results;
+use ctxbench_reports::record::{Results, RunRecord, Status};
+use ctxbench_util::plural::pluralize;
 use ctxbench_util::{files, nearest};
 
 use super::{CheckFailed, specs};
@@ -17,6 +18,8 @@ Examples:
       Store the baseline, once
   ctxbench gate out --baseline baseline.json --junit gate.xml
       Fail if results got worse
+  ctxbench gate out --baseline baseline.json --min needs_kept_pct=80
+      Fail also if a product keeps less than 80 % of the needs
 ";
 
 #[derive(clap::Args)]
@@ -27,15 +30,18 @@ pub(crate) struct GateArgs {
     /// File with the baseline
     #[arg(long, value_name = "FILE")]
     baseline: PathBuf,
-    /// Highest allowed value of a summary column (repeat)
+    /// Highest allowed value of a summary column, in addition to the baseline (repeat)
     #[arg(long, value_name = "METRIC=VALUE")]
     max: Vec<String>,
-    /// Lowest allowed value of a summary column (repeat)
+    /// Lowest allowed value of a summary column, in addition to the baseline (repeat)
     #[arg(long, value_name = "METRIC=VALUE")]
     min: Vec<String>,
     /// Store the results as the new baseline instead of checking them
     #[arg(long, conflicts_with_all = ["max", "min", "markdown", "junit", "annotations"])]
     store: bool,
+    /// With --store: accept rows that did not finish or that broke a rule
+    #[arg(long, requires = "store")]
+    allow_broken: bool,
     /// Also write the verdict as Markdown; - prints it instead of the text
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -125,9 +131,32 @@ fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<
                 .context(format!("{} is there and is not a baseline; {advice}", path.display())));
         }
     }
+    let broken = broken_rows(results);
+    if !args.allow_broken && !broken.is_empty() {
+        bail!(
+            "{} did not finish or broke a rule, so the baseline would accept that from now on:\n  \
+             {}\nmend or leave out these rows, or add --allow-broken",
+            pluralize(broken.len(), "row"),
+            broken.join("\n  ")
+        );
+    }
     files::write(path, reports::Baseline::from_results(results).to_text())?;
     report!("stored {}", path.display());
     Ok(())
+}
+
+/// Describes the rows that did not finish, or that broke a rule.
+fn broken_rows(results: &Results) -> Vec<String> {
+    let is_broken = |r: &&RunRecord| !r.is_whole() && r.status != Status::NotApplicable;
+    let describe = |r: &RunRecord| {
+        let (id, label) = (&r.scenario.id, &r.strategy.label);
+        let rules = match r.broken_rules() {
+            0 => String::new(),
+            n => format!(", {}", pluralize(n as usize, "broken rule")),
+        };
+        format!("{id} × {label} × {}: {}{rules}", r.model, r.status.word())
+    };
+    results.runs.iter().filter(is_broken).map(describe).collect()
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {

@@ -15,7 +15,9 @@ fn measured() -> CommandFolder {
         .arg("--out")
         .arg("out")
         .ok();
-    here.run("gate out --baseline base.json --store").ok().stderr_contains(&["base.json"]);
+    here.run("gate out --baseline base.json --store --allow-broken")
+        .ok()
+        .stderr_contains(&["base.json"]);
     here
 }
 
@@ -102,9 +104,9 @@ fn grown_session_fails() {
         add(r, "cost_usd", 4.0);
     });
     let out = here.run("gate new.json --baseline base.json").fails_with(1);
-    out.prints(&["login-bug-tight × codex: another session than in the baseline", "(--store)"]);
-    assert!(!out.stdout.contains("better"), "{}", out.stdout);
-    here.run("gate new.json --baseline base.json --store").ok();
+    out.prints(&["login-bug-tight × codex: another session than in the baseline"]);
+    assert!(!out.stdout.contains("better") && !out.stdout.contains("store"), "{}", out.stdout);
+    here.run("gate new.json --baseline base.json --store --allow-broken").ok();
     here.run("gate new.json --baseline base.json").ok();
 }
 
@@ -144,7 +146,7 @@ fn a_row_that_is_missing_fails_and_a_new_one_is_only_noted() {
     here.run("gate fewer.json --baseline base.json")
         .fails_with(1)
         .prints(&["login-bug-tight × codex: is in the baseline"]);
-    here.run("gate fewer.json --baseline fewer-base.json --store").ok();
+    here.run("gate fewer.json --baseline fewer-base.json --store --allow-broken").ok();
     here.run("gate out --baseline fewer-base.json")
         .ok()
         .prints(&["note", "login-bug-tight × codex: is new"]);
@@ -194,7 +196,7 @@ fn other_version_or_broken_file_exits_with_2() {
         (
             "out --baseline poor.json",
             &poor.to_string(),
-            &["poor.json, line", "a row has no `cost_usd`", "store a new one"],
+            &["poor.json, line", "a row has no `cost_usd`, so the gate cannot check it"],
         ),
         (
             "out --baseline slip.json",
@@ -219,4 +221,56 @@ fn checking_writes_nothing() {
     here.run("gate out --baseline base.json").ok().prints(&["gate passed"]);
     here.run("gate out/results.json --baseline base.json").ok();
     assert_eq!(before, here.files(""));
+}
+
+/// Ways to let a regression pass, tried on a row of codex that costs 5 % more.
+#[test]
+fn a_regression_does_not_pass_by_limits_or_other_measurements() {
+    let here = measured();
+    changed(&here, |r| {
+        let cost = r["summary"]["cost_usd"].as_f64().unwrap();
+        add(r, "cost_usd", cost * 0.05);
+    });
+    let refused = |results: &str, options: &str, words: &[&str]| {
+        let line = format!("gate {results} --baseline base.json {options}");
+        let out = here.run(&line).fails_with(1);
+        out.prints(words);
+        assert!(!(out.stdout + &out.stderr).contains("--store"), "{line}");
+    };
+    let cost = "login-bug-tight × codex: cost ";
+    for limit in ["--max cost_usd=20", "--min cost_usd=0", "--max integrity_failures=99"] {
+        refused("new.json", limit, &[cost, "(allowed +1 %)"]);
+    }
+    let strategies = "--strategy reference --strategy codex --strategy observation-masking";
+    for (options, words) in [
+        ("--summarizer ideal", "another yardstick"),
+        ("--no-rereads", "another yardstick"),
+        ("--calibrate off", "another yardstick"),
+        ("--summary-model claude-haiku-4-5", "another yardstick"),
+        ("--memory .", "another yardstick"),
+        ("--window 1M", "another window than in the baseline"),
+        ("--model claude-opus-4-6", "is in the baseline but not in the new results"),
+        ("--limit 1", "is in the baseline but not in the new results"),
+    ] {
+        let run = format!("run login-bug login-bug-tight {strategies} --transport direct");
+        here.run(&format!("{run} {options} --out other")).ok();
+        refused("other", "", &[words]);
+    }
+    let fewer = "--strategy reference --strategy observation-masking";
+    here.run(&format!("run login-bug login-bug-tight {fewer} --transport direct --out fewer")).ok();
+    refused("fewer", "", &["codex: is in the baseline but not in the new results"]);
+}
+
+#[test]
+fn broken_rows_become_a_baseline_only_on_request() {
+    let here = measured();
+    changed(&here, |r| r["status"] = json!("overflow"));
+    let line = "gate new.json --baseline fresh.json --store";
+    here.run(line).fails_with(2).stderr_contains(&[
+        "2 rows did not finish or broke a rule",
+        "login-bug-tight × codex × claude-sonnet-4-6: overflow",
+        "--allow-broken",
+    ]);
+    assert!(!here.path("fresh.json").exists());
+    here.run(&format!("{line} --allow-broken")).ok();
 }

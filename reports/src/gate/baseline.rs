@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::record::yardstick::{self, Yardstick};
+use crate::record::yardstick::Yardstick;
 use crate::record::{Results, RunRecord, Status};
 use ctxbench_util::nearest;
 use serde::de::Error as _;
@@ -15,7 +15,7 @@ use crate::metrics::{self, BaselinePresence};
 use crate::{row_cache, view};
 
 /// Version of the baseline file; a file of another version is refused.
-pub const BASELINE_VERSION: u32 = 1;
+pub const BASELINE_VERSION: u32 = 2;
 
 /// Figures that later results are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Baseline {
     pub version: u32,
     /// Name and version of the program that measured it.
     pub generator: String,
-    /// Counting model, calibration and price table of the measurement.
+    /// All assumptions of the measurement.
     #[serde(default)]
     pub yardstick: Yardstick,
     /// Rows, sorted by scenario, strategy and model.
@@ -38,6 +38,8 @@ pub struct BaselineRow {
     pub scenario: String,
     pub strategy: String,
     pub model: String,
+    /// Context window, tokens.
+    pub window: u64,
     /// Outcome of the run.
     pub status: Status,
     /// Number of recorded steps that were taken.
@@ -60,7 +62,7 @@ impl Baseline {
         Baseline {
             version: BASELINE_VERSION,
             generator: results.generator.clone(),
-            yardstick: yardstick::from_results(results),
+            yardstick: results.assumptions.clone(),
             rows: runs.iter().map(BaselineRow::from_run).collect(),
         }
     }
@@ -77,10 +79,11 @@ impl Baseline {
 
 impl BaselineRow {
     /// Keys of a row in the file, without the figures.
-    const FIELDS: [&str; 7] = [
+    const FIELDS: [&str; 8] = [
         "scenario",
         "strategy",
         "model",
+        "window",
         "status",
         "steps_completed",
         "steps_total",
@@ -93,6 +96,7 @@ impl BaselineRow {
             scenario: run.scenario.id.clone(),
             strategy: run.strategy.label.clone(),
             model: run.model.clone(),
+            window: run.window,
             status: run.status,
             steps_completed: run.summary.steps_completed,
             steps_total: begun.then_some(run.summary.steps_total),
@@ -134,8 +138,7 @@ fn stored_figures<'de, D: Deserializer<'de>>(
     for (metric, _) in stored.iter().filter(|(_, p)| **p == BaselinePresence::Always) {
         if figures.get(metric.column).copied().flatten().is_none() {
             return Err(D::Error::custom(format!(
-                "a row has no `{}`, so the gate cannot check it; remove the file and store a new \
-                 one",
+                "a row has no `{}`, so the gate cannot check it",
                 metric.column
             )));
         }
@@ -167,8 +170,8 @@ mod tests {
         let b = Baseline::from_results(&testing::results());
         assert_eq!(Baseline::parse(&b.to_text(), Path::new("b.json")).unwrap(), b);
         let error =
-            Baseline::parse(r#"{"version":2}"#, Path::new("b.json")).unwrap_err().to_string();
-        assert!(error.contains("version 2 of a baseline, expected version 1"), "{error}");
+            Baseline::parse(r#"{"version":3}"#, Path::new("b.json")).unwrap_err().to_string();
+        assert!(error.contains("version 3 of a baseline, expected version 2"), "{error}");
     }
 
     #[test]

@@ -22,12 +22,12 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
     let new = &*view::told_apart(new);
     let several = view::models(new).len() > 1
         || baseline.rows.iter().map(|r| &r.model).collect::<BTreeSet<_>>().len() > 1;
-    let mut gate = Checks { report: GateReport::default(), options, several };
-    let other = yardstick::differences(&baseline.yardstick, &yardstick::from_results(new));
+    let mut gate = Checks { report: GateReport::default(), several };
+    let other = yardstick::differences(&baseline.yardstick, &new.assumptions);
     if !baseline.rows.is_empty() && !other.is_empty() {
         gate.report.faults.push(format!(
-            "the baseline was measured with another yardstick ({}); measure alike, or store a new \
-             baseline",
+            "the baseline was measured with another yardstick, so nothing was compared ({}); run \
+             with the same options",
             other.join("; ")
         ));
         return gate.report;
@@ -75,13 +75,12 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
 
 type Key<'a> = (&'a str, &'a str, &'a str);
 
-struct Checks<'o> {
+struct Checks {
     report: GateReport,
-    options: &'o GateOptions,
     several: bool,
 }
 
-impl Checks<'_> {
+impl Checks {
     /// Rows with their indices, by scenario, strategy and model. A duplicate is a fault of the
     /// gate.
     fn index<'a>(
@@ -118,7 +117,7 @@ impl Checks<'_> {
         for (metric, gate) in metrics::sorted_columns(|m| &m.gated) {
             let figure = |row: &BaselineRow| row.figures.get(metric.column).copied().flatten();
             let (b, n) = (figure(base), figure(new));
-            if gate.decides && !self.options.limited(metric.column) {
+            if gate.decides {
                 let (outcome, text) = judge(metric, gate, b, n);
                 self.add(new, metric.column, outcome, text);
             }
@@ -132,9 +131,6 @@ impl Checks<'_> {
     }
 
     fn integrity(&mut self, base: &BaselineRow, new: &BaselineRow) {
-        if self.options.limited("integrity_failures") {
-            return;
-        }
         let (b, n) = (base.integrity_failures, new.integrity_failures);
         let outcome = match n.cmp(&b) {
             Ordering::Greater => Outcome::Fail,
@@ -149,8 +145,8 @@ impl Checks<'_> {
         );
     }
 
-    /// Returns true if both rows were measured on the same session, judged by its length; otherwise
-    /// adds a failed check. More steps in a longer session are not an improvement, and the cost of
+    /// Returns true if both rows were measured on the same session, judged by its length, and in the
+    /// same window; otherwise adds a failed check. More steps in a longer session are not an improvement, and the cost of
     /// the two sessions cannot be compared.
     fn same_session(&mut self, base: &BaselineRow, new: &BaselineRow) -> bool {
         // A completed run cannot take more steps in the same session.
@@ -159,11 +155,14 @@ impl Checks<'_> {
             (Some(b), Some(n)) => Some((b, n)).filter(|(b, n)| b != n),
             _ => whole.map(|b| (b, new.steps_completed)).filter(|(b, n)| n > b),
         };
-        let Some((b, n)) = lengths else { return true };
-        let text = format!(
-            "another session than in the baseline ({b} → {n} recorded steps), so its figures are \
-             not compared; store a new one (--store)"
-        );
+        let text = if let Some((b, n)) = lengths {
+            format!("another session than in the baseline ({b} → {n} recorded steps)")
+        } else if base.window != new.window {
+            format!("another window than in the baseline ({} → {} tokens)", base.window, new.window)
+        } else {
+            return true;
+        };
+        let text = format!("{text}, so its figures are not compared");
         self.add(new, "session", Outcome::Fail, text);
         false
     }
@@ -223,13 +222,6 @@ impl Checks<'_> {
                 if unknown == 1 { "reads" } else { "read" }
             ));
         }
-        let decides = limit.metric.gated.as_ref().is_some_and(|(_, gate)| gate.decides);
-        if decides || metric == "integrity_failures" {
-            self.report.remarks.push(format!(
-                "{metric}: the given {word} {bound} takes the place \
-                of the comparison with the baseline"
-            ));
-        }
     }
 }
 
@@ -264,9 +256,7 @@ fn judge(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> (
             (Some(_), None) => {
                 (Outcome::Fail, format!("{change} (a known figure must not become unknown)"))
             }
-            (None, Some(_)) => {
-                (Outcome::Noted, format!("{change}; store a new baseline to gate it"))
-            }
+            (None, Some(_)) => (Outcome::Noted, format!("{change} (not in the baseline)")),
             _ => (Outcome::Pass, change),
         };
     };

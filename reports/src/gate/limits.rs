@@ -44,7 +44,7 @@ impl Limit {
     }
 }
 
-/// Absolute limits of the gate. A limit on a gated metric replaces its tolerance.
+/// Absolute limits of the gate, in addition to the comparison with the baseline.
 #[derive(Default)]
 pub struct GateOptions {
     pub(super) limits: Vec<Limit>,
@@ -56,10 +56,6 @@ impl GateOptions {
         let ceilings = max.iter().map(|text| Limit::parse(text.as_ref(), true));
         let floors = min.iter().map(|text| Limit::parse(text.as_ref(), false));
         Ok(GateOptions { limits: ceilings.chain(floors).collect::<Result<_, _>>()? })
-    }
-
-    pub(super) fn limited(&self, metric: &str) -> bool {
-        self.limits.iter().any(|l| l.metric.column == metric)
     }
 }
 

@@ -93,7 +93,7 @@ impl GateReport {
         } else {
             format!("gate passed: {total} checks")
         };
-        if better > 0 {
+        if better > 0 && failed == 0 {
             text.push_str(&format!(
                 "; {better} better than the baseline, store a new baseline to keep that"
             ));

@@ -101,6 +101,9 @@ fn better_rows_are_told() {
     codex(&mut new).summary.cost_usd *= 0.5;
     let report = gated(&new, &results());
     assert!(report.passed() && report.verdict().contains("store a new baseline"));
+    codex(&mut new).summary.saved_pct = Some(0.0);
+    let report = gated(&new, &results());
+    assert!(!report.passed() && !report.verdict().contains("baseline,"));
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn a_session_that_has_grown_or_shrunk_is_another_one_whatever_it_costs() {
     let said = |b: u64, n: u64| {
         format!(
             "login-bug × codex: another session than in the baseline ({b} → {n} recorded steps), \
-             so its figures are not compared; store a new one (--store)"
+             so its figures are not compared"
         )
     };
     for n in [24, 150] {
@@ -147,6 +150,13 @@ fn a_session_that_has_grown_or_shrunk_is_another_one_whatever_it_costs() {
     // The baseline has no session length. A row that completed it cannot take more steps.
     let longer = |r: &mut RunRecord| r.summary.steps_completed = 150;
     assert_eq!(checks_of(|b| b.steps_total = None, longer), [(Outcome::Fail, said(120, 150))]);
+}
+
+#[test]
+fn another_window_is_not_compared() {
+    let found = checks_of(|_| {}, |r| r.window *= 2);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].0 == Outcome::Fail && found[0].1.contains("another window"), "{found:?}");
 }
 
 #[test]
@@ -170,7 +180,7 @@ fn who_gets_further_in_the_same_session_is_better() {
 }
 
 #[test]
-fn absolute_limits_hold_for_products_only_and_replace_the_tolerance() {
+fn absolute_limits_hold_for_products_only_and_add_to_the_tolerance() {
     let baseline = Baseline::from_results(&results());
     let run = |new: &Results, max: &[&str], min: &[&str]| {
         gate(new, &baseline, &GateOptions::parse(max, min).unwrap())
@@ -179,7 +189,8 @@ fn absolute_limits_hold_for_products_only_and_replace_the_tolerance() {
     let mut worse = results();
     codex(&mut worse).summary.cost_usd *= 1.5;
     assert!(!run(&worse, &[], &[]).passed());
-    assert!(run(&worse, &["cost_usd=100"], &[]).passed());
+    assert!(!run(&worse, &["cost_usd=100"], &[]).passed());
+    assert!(run(&results(), &["cost_usd=100"], &[]).passed());
     let nothing = run(&results(), &["trigger_error_tokens=5"], &[]);
     assert!(!nothing.passed() && nothing.to_text().contains("checked nothing"));
 }

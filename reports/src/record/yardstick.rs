@@ -1,5 +1,5 @@
-//! Basis of the measurement: counting model, calibration and price table. Results with different
-//! yardsticks are not compared.
+//! Assumptions that two measurements must share. `compare` requires the same counting model,
+//! calibration and price table, the gate all assumptions.
 
 use std::collections::BTreeMap;
 
@@ -21,20 +21,24 @@ pub fn tokens_of(model: &str) -> String {
     format!("{TOKENS}{model}")
 }
 
-/// Yardstick of results, according to their assumptions.
+/// Assumptions by name.
 pub type Yardstick = BTreeMap<String, String>;
 
-/// Reads the yardstick of results.
+/// Returns the counting models, calibration and price table of results.
 pub fn from_results(results: &Results) -> Yardstick {
     let part = |name: &str| name == CALIBRATION || name == PRICES || name.starts_with(TOKENS);
     let all = results.assumptions.iter().filter(|(name, _)| part(name));
     all.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
+/// Prefixes of the assumptions about one model.
+const OF_MODEL: [&str; 3] = [TOKENS, "latency of ", "prices of "];
+
 /// Differences between two yardsticks. A model in only one of them is not a difference.
 pub fn differences(base: &Yardstick, new: &Yardstick) -> Vec<String> {
     let both = |name: &str| base.contains_key(name) && new.contains_key(name);
-    let all = changes(base, new).filter(|(name, _)| both(name) || !name.starts_with(TOKENS));
+    let of_model = |name: &str| OF_MODEL.iter().any(|prefix| name.starts_with(prefix));
+    let all = changes(base, new).filter(|(name, _)| both(name) || !of_model(name));
     all.map(|(name, change)| format!("{name}: {change}")).collect()
 }
 
