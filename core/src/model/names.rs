@@ -18,7 +18,14 @@ pub(super) fn base_name(recorded: &str) -> String {
     let name = name.strip_suffix("-v1").unwrap_or(name);
     let date = |(at, _): &(usize, &str)| begins_with_date(&name[at + 1..]);
     let end = name.match_indices('-').find(date).map_or(name.len(), |(at, _)| at);
-    name[..end].to_string()
+    name[..end].trim_end_matches("-latest").to_string()
+}
+
+/// Writes the dot of a version as Anthropic does: `claude-sonnet-4.5` becomes `claude-sonnet-4-5`.
+pub(super) fn dashed(name: &str) -> String {
+    let digit = |at: usize| name.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    let dash = |(at, c)| if c == '.' && at > 0 && digit(at - 1) && digit(at + 1) { '-' } else { c };
+    name.char_indices().map(dash).collect()
 }
 
 /// Returns whether a text begins with a date such as `20250929` or `2025-09-29`.

@@ -1,10 +1,12 @@
 //! Finds the model of a recorded name: exactly, or by its family.
 
 use super::family::{family_of, keeps_thinking_by_name, listed_in, substitute};
+use super::names::dashed;
 use super::{Model, Provider, catalogue, unlisted};
 
 /// Finds the model of a recorded name: exactly, or without a date or a gateway's prefix and suffix
-/// (`claude-sonnet-4-5-20250929`, `anthropic.claude-sonnet-4-5-20250929-v1:0`, `gpt-5-2025-08-07`).
+/// (`claude-sonnet-4-5-20250929`, `anthropic.claude-sonnet-4-5-20250929-v1:0`, `gpt-5-2025-08-07`), or
+/// with its version after a dot (`anthropic/claude-sonnet-4.5`).
 /// The longest catalogue name in it wins, unless the price file has another price for the exact name,
 /// such as that of a region. A model that the catalogue lacks is one of the price file.
 pub fn find_recorded(name: &str) -> Option<&'static Model> {
@@ -12,7 +14,7 @@ pub fn find_recorded(name: &str) -> Option<&'static Model> {
         return Some(listed);
     }
     let exact = unlisted::exact(name);
-    match listed_in(name) {
+    match listed_in(name).or_else(|| listed_in(&dashed(name))) {
         Some(listed) => exact.filter(|m| m.prices != listed.prices).or(Some(listed)),
         None => exact.or_else(|| unlisted::named(name)),
     }
@@ -43,6 +45,8 @@ mod tests {
         assert_eq!(name("claude-sonnet-4-5-20250929"), Some("claude-sonnet-4-5"));
         assert_eq!(name("anthropic.claude-sonnet-4-5-20250929-v1:0"), Some("claude-sonnet-4-5"));
         assert_eq!(name("claude-opus-4-6[1m]"), Some("claude-opus-4-6"));
+        assert_eq!(name("anthropic/claude-sonnet-4.5"), Some("claude-sonnet-4-5"));
+        assert_eq!(name("claude-opus-4.5"), Some("claude-opus-4-5"));
         assert_eq!(name("gpt-5.1"), Some("gpt-5.1"));
         assert_eq!(name("gpt-5-2025-08-07"), Some("gpt-5"));
         assert_eq!(name("gpt-5-2025"), None, "no date");
@@ -66,6 +70,9 @@ mod tests {
             ("z-ai/glm-4.6", "zai/glm-4.6", (0.6, 0.11, 2.2)),
             ("Kimi-K2.6", "moonshot/kimi-k2.6", (0.95, 0.16, 4.0)),
             ("qwen3-coder-plus", "dashscope/qwen3-coder-plus", (1.0, 0.1, 5.0)),
+            // A local copy costs nothing, and a row without a window has a price all the same.
+            ("qwen/qwen3-coder", "vercel_ai_gateway/alibaba/qwen3-coder", (0.4, 0.4, 1.6)),
+            ("gpt-5.5-cyber", "gpt-5.5-cyber", (12.5, 1.25, 75.0)),
         ] {
             let m = find_recorded(recorded).unwrap();
             let p = &m.prices;

@@ -15,8 +15,8 @@ const OTHER: &str = r#"
 name = "other"
 provider = "other"
 wire = "openai-chat"
-window = 1
-max_output = 1
+window = 128_000
+max_output = 8_192
 weak = "other"
 cache = { rule = "other" }
 prices = { input = 0.0, read = 0.0, output = 0.0 }
@@ -28,8 +28,9 @@ source = ""
 #[derive(Deserialize)]
 struct Row {
     name: Arc<str>,
-    window: u64,
-    max_output: u64,
+    /// `None` if the file does not say; then it is that of the most similar listed model.
+    window: Option<u64>,
+    max_output: Option<u64>,
     input_limit: Option<u64>,
     cache_minimum: Option<u64>,
     input: f64,
@@ -96,9 +97,9 @@ fn model(at: usize) -> &'static Model {
         let mut cache = like.cache;
         cache.minimum = row.cache_minimum.unwrap_or(cache.minimum);
         Model {
-            window: row.window,
-            max_output: row.max_output,
-            published_output: row.max_output,
+            window: row.window.unwrap_or(like.window),
+            max_output: row.max_output.unwrap_or(like.max_output),
+            published_output: row.max_output.unwrap_or(like.published_output),
             input_limit: row.input_limit,
             keeps_thinking: family::keeps_thinking_by_name(&name),
             deprecated: None,
