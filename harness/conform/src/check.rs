@@ -45,8 +45,7 @@ fn odd(at: &str, expected: impl Into<String>, found: impl std::fmt::Display) -> 
 impl Case {
     /// Parses a case. `name` appears in errors.
     pub fn parse(text: &str, name: &str) -> Result<Case, CaseError> {
-        let mut case: Value = serde_json::from_str(text)
-            .map_err(|source| CaseError::Shape { at: name.to_string(), source })?;
+        let mut case: Value = serde_json::from_str(text).map_err(|e| CaseError::shape(name, &e))?;
         prepare("", &mut case, &mut 0)?;
         read::<Option<Constants>>("constants", case["constants"].clone())?;
         read::<Option<Outcome>>("outcome", case["outcome"].clone())?;
