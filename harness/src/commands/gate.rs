@@ -11,16 +11,14 @@ use ctxbench_util::{files, nearest};
 
 use super::{CheckFailed, specs};
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench gate out --baseline baseline.json --store
       Store the baseline, once
   ctxbench gate out --baseline baseline.json --junit gate.xml
       Fail if results got worse
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct GateArgs {
     /// Folder or results.json of a run
     results: PathBuf,
@@ -47,16 +45,14 @@ pub(crate) struct GateArgs {
     annotations: bool,
 }
 
-const COMPARE_EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench compare before after --markdown
       Write a table for a pull request
   ctxbench compare a b --map codex=codex:auto_compact_limit=90k
       Compare two settings of a strategy
-";
-
-#[derive(clap::Args)]
-#[command(after_help = COMPARE_EXAMPLES)]
+")]
 pub(crate) struct CompareArgs {
     /// Folder or results.json of the base
     base: PathBuf,
