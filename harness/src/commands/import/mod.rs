@@ -111,8 +111,7 @@ fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
             super::print(&format!("{}: {messages} of {}", path.display(), one.from))
         })?;
         if work.written > 0 {
-            let plural = if work.written == 1 { "" } else { "s" };
-            report!("{} session{plural} in {}", work.written, out.display());
+            report!("{} in {}", plural::pluralize(work.written, "session"), out.display());
         }
         return work.outcome();
     }
