@@ -2,7 +2,7 @@
 
 use ctxbench_core::block::BlockKind;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Replay;
 use crate::case::{
@@ -45,8 +45,7 @@ fn odd(at: &str, expected: impl Into<String>, found: impl std::fmt::Display) -> 
 impl Case {
     /// Parses a case. `name` appears in errors.
     pub fn parse(text: &str, name: &str) -> Result<Case, CaseError> {
-        let mut case: Value = serde_json::from_str(text)
-            .map_err(|source| CaseError::Shape { at: name.to_string(), source })?;
+        let mut case: Value = serde_json::from_str(text).map_err(|e| CaseError::shape(name, &e))?;
         prepare("", &mut case, &mut 0)?;
         read::<Option<Constants>>("constants", case["constants"].clone())?;
         read::<Option<Outcome>>("outcome", case["outcome"].clone())?;
@@ -120,16 +119,8 @@ impl Case {
     /// Checks that the outcome has the members that cases of the product require.
     fn check_outcome(&self, required: &[&str]) -> Result<(), CaseError> {
         let outcome = self.outcome.clone().unwrap_or_default();
-        let given = [
-            ("requests", outcome.requests.is_some()),
-            ("tool_calls_executed", outcome.tool_calls_executed.is_some()),
-            ("compactions", outcome.compactions.is_some()),
-            ("failed", outcome.failed.is_some()),
-            ("prompts", outcome.prompts.is_some()),
-        ];
-        if let Some((name, _)) =
-            given.iter().find(|(k, is_given)| !is_given && required.contains(k))
-        {
+        let given = json!(outcome);
+        if let Some(name) = required.iter().find(|name| given[**name].is_null()) {
             let expected = format!("a value, required for {}", self.agent);
             return Err(odd(&format!("outcome.{name}"), expected, "nothing"));
         }

@@ -132,7 +132,8 @@ pub struct CaseVerdict {
 
 /// Runs one replay case.
 pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
-    let unknown = |what, name: &str| CaseError::Unknown { what, name: name.to_string() };
+    let unknown = CaseError::unknown;
+    let unfinished = || CaseError::Other("the run of the case does not end".into());
     let product = products::find(&case.agent);
     let product = product.ok_or_else(|| unknown("agent", &case.agent))?;
     case.check(product)?;
@@ -151,7 +152,8 @@ pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
     let run =
         pin!(agent::run(&mut engine, &mut *strategy)).poll(&mut Context::from_waker(Waker::noop()));
     if run.is_pending() {
-        return Err(CaseError::Unfinished);
+        // A strategy waits for something that is not in the case.
+        return Err(unfinished());
     }
     let estimates = engine
         .events()
@@ -161,7 +163,7 @@ pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
             _ => None,
         })
         .collect();
-    let script = script.lock().map_err(|_| CaseError::Unfinished)?;
+    let script = script.lock().map_err(|_| unfinished())?;
     let mut verdict = compare::compare(case, &script, &view, &estimates);
     if let (None, Some(want)) = (&verdict.difference, &case.outcome) {
         let found = outcome::outcome(want, &script, product.error_classes, &view, engine.events());

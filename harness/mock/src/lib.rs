@@ -5,7 +5,6 @@ mod http;
 mod pairs;
 mod provider;
 mod rules;
-mod shared;
 pub mod summarise;
 #[cfg(test)]
 mod tests;
@@ -16,10 +15,8 @@ use ctxbench_core::Millis;
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Reply, Request, StopReason};
 
-pub use direct::DirectTransport;
 pub use http::{HttpTransport, ProviderResponder};
 pub use provider::{Live, ProviderModel, ProviderOptions};
-pub use shared::SharedDoor;
 
 #[derive(Clone, Debug)]
 pub enum PlannedReply {
@@ -36,6 +33,15 @@ pub enum PlannedReply {
         /// Message in the provider's style.
         message: String,
     },
+}
+
+impl PlannedReply {
+    /// Plans a reply that stops for its calls, or else ends the turn.
+    pub fn say(parts: Vec<Part>) -> PlannedReply {
+        let calls = parts.iter().any(|p| matches!(p, Part::Call(_)));
+        let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
+        PlannedReply::Say { parts, stop }
+    }
 }
 
 #[async_trait]

@@ -36,6 +36,8 @@ pub struct ProviderOptions {
     /// Multiplies the limits of every other model.
     pub scale: f64,
     pub desk: SummaryDesk,
+    /// Serves foreign clients and not a run.
+    pub live: Option<Live>,
 }
 
 impl ProviderOptions {
@@ -49,6 +51,7 @@ impl ProviderOptions {
             seed: 0,
             scale: 1.0,
             desk: SummaryDesk::default(),
+            live: None,
         }
     }
 }
@@ -65,7 +68,6 @@ pub struct ProviderModel {
     /// Compactions made on demand, by the hash of their content: the signature by which the
     /// provider knows its own block.
     signed: LruMap<u64, ()>,
-    live: Option<Live>,
 }
 
 /// Behaviour towards foreign clients: replies begin at once, and broken conversations are refused.
@@ -100,25 +102,14 @@ const MAX_SIGNED: usize = 100_000;
 
 impl ProviderModel {
     pub fn new(options: ProviderOptions) -> Self {
-        let (caches, signed) = (HashMap::new(), LruMap::new(MAX_SIGNED));
         ProviderModel {
             wire: wire::for_model(&options.model),
+            threads: Threads::within(if options.live.is_some() { LIVE } else { usize::MAX }),
             options,
-            caches,
+            caches: HashMap::new(),
             replies: 0,
-            threads: Threads::within(usize::MAX),
             expired: 0,
-            signed,
-            live: None,
-        }
-    }
-
-    /// A fresh account for clients.
-    pub fn live(options: ProviderOptions, live: Live) -> Self {
-        ProviderModel {
-            live: Some(live),
-            threads: Threads::within(LIVE),
-            ..ProviderModel::new(options)
+            signed: LruMap::new(MAX_SIGNED),
         }
     }
 
@@ -134,7 +125,7 @@ impl ProviderModel {
     /// Returns the model of a name as the account serves it; the run's model if the name is unknown.
     pub fn model(&self, name: &str) -> Arc<Model> {
         let model = self.listed_model(name);
-        match &self.live {
+        match &self.options.live {
             Some(live) => Arc::new(live.model(&model)),
             None => model,
         }
@@ -253,7 +244,7 @@ impl ProviderModel {
         now: Millis,
         model: &Model,
     ) -> Result<Reply, ModelError> {
-        if self.live.is_some() {
+        if self.options.live.is_some() {
             pairs::check(self.wire, model, &prompt)?;
         }
         if model.capabilities.context_editing {
@@ -371,7 +362,7 @@ impl ProviderModel {
         model: &Model,
         now: Millis,
     ) -> Result<(Usage, Millis), ModelError> {
-        let live = self.live.is_some();
+        let live = self.options.live.is_some();
         let new = || PromptCache::new(model.cache);
         let cache = self.caches.entry(model.name.clone()).or_insert_with(new);
         cache.validate(all)?;

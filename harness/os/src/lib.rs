@@ -13,3 +13,8 @@ mod signals;
 pub use hash::sha256;
 pub use process_group::{PipedProcess, ProcessGroup};
 pub use signals::{EndSignal, Signals};
+
+/// Runs a future to its end, on a runtime of its own.
+pub fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
+}

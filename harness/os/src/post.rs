@@ -26,15 +26,11 @@ pub fn post(
     limits: &AnswerLimits,
 ) -> Result<(StatusCode, Bytes), String> {
     let work = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|e| e.to_string())?;
         let sent = async {
             tokio::time::timeout(limits.timeout, send(url, headers, body, limits.bytes)).await
         };
         let late = |_| Err(format!("no answer within {} s", limits.timeout.as_secs()));
-        runtime.block_on(sent).unwrap_or_else(late)
+        crate::block_on(sent).map_err(|e| e.to_string())?.unwrap_or_else(late)
     };
     let joined = std::thread::scope(|s| s.spawn(work).join());
     joined.unwrap_or_else(|_| Err("the request panicked".to_string()))

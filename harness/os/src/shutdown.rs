@@ -141,13 +141,12 @@ pub fn exit_on_signals() {
     ONCE.call_once(|| {
         let (ready, is_ready) = mpsc::channel::<()>();
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
-            let signal = runtime.block_on(async {
+            let signal = crate::block_on(async {
                 let mut signals = Signals::listen();
                 drop(ready);
                 signals.recv().await
             });
+            let Ok(signal) = signal else { return };
             REQUESTED.store(true, Ordering::SeqCst);
             let mut cleanup = cleanup();
             cleanup.groups.iter().for_each(|id| kill_group(*id));

@@ -100,11 +100,6 @@ impl Conversation {
         }
     }
 
-    /// Begins an external move: a user message, a command, a pause.
-    pub(super) fn moved(&mut self) {
-        self.unanswered("something else happened before the model was asked to continue");
-    }
-
     /// Ends the conversation; `usd` is the total of the engine's own ledger.
     pub(super) fn end(&mut self, now: Millis, usd: f64) {
         self.took_ms = now.saturating_sub(self.at_ms);
@@ -118,7 +113,7 @@ impl Conversation {
     }
 
     /// Reports a compaction stop that the model was not asked to continue from.
-    fn unanswered(&mut self, why: &str) {
+    pub(super) fn unanswered(&mut self, why: &str) {
         if std::mem::take(&mut self.stopped) {
             let (rule, detail) = (Rule::CompactionStop, why.into());
             let request = self.requests.last().map_or(0, |r| r.seq);
@@ -228,10 +223,10 @@ mod tests {
         let failure = [(0, Rule::CompactionStop)];
         assert_eq!(broken(|c| request(c, false, false)), failure, "it is not shown");
         assert_eq!(broken(|_| {}), failure, "the session ended");
-        assert_eq!(broken(Conversation::moved), failure, "the turn ended");
+        assert_eq!(broken(|c| c.unanswered("something else happened")), failure, "the turn ended");
         let answered = broken(|c| {
             request(c, false, true);
-            c.moved();
+            c.unanswered("something else happened");
         });
         assert_eq!(answered, []);
     }

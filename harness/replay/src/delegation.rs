@@ -1,7 +1,6 @@
 //! Work delegated to subagents: a record for each subagent, and the (fact, need) pairs of all
 //! windows.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use ctxbench_core::content::joined_text;
@@ -143,13 +142,9 @@ pub(super) fn facts(
             }
         }
     }
-    out.sort_by(order);
+    out.sort_by(|a, b| (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request)));
     for pair in out.iter_mut().filter(|pair| pair.found == Match::Absent) {
         pair.undelivered = !run.subagents.delivered(&pair.fact, &pair.need);
     }
     out
-}
-
-fn order(a: &FactRecord, b: &FactRecord) -> Ordering {
-    (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request))
 }

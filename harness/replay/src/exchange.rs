@@ -94,7 +94,8 @@ fn words(b: &Block, tokens: u64, room: &mut usize) -> Option<BlockText> {
     Some(BlockText { tool: b.call.as_ref().map(|c| c.name.to_string()), tokens, text })
 }
 
-fn cut(text: &str, most: usize) -> String {
+/// Cuts a text to a number of characters. A cut text ends with `…`.
+pub fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_string(),
         Some(_) => text.chars().take(most - 1).chain(['…']).collect(),

@@ -14,6 +14,7 @@ use ctxbench_session::Entry;
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::ManualCompaction;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::exchange::block_name;
 use crate::options::Options;
@@ -67,6 +68,7 @@ impl From<&CompactionRecord> for Measured {
 }
 
 /// One block of a context.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ContextBlock {
     pub kind: BlockKind,
@@ -74,7 +76,6 @@ pub struct ContextBlock {
     /// Relation of the block to the original message.
     pub form: BlockForm,
     /// Name of the tool, for a call or a result.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Number of tokens, by the provider's counting.
     pub tokens: u64,
@@ -101,73 +102,73 @@ impl ContextBlock {
     }
 }
 
-/// Returns the compactions of a session under a strategy, and the strategy's error, if any.
-pub async fn layouts(
-    scenario: &Scenario,
-    spec: &Spec,
-    model: &Model,
-    options: &Options,
-) -> (Vec<CompactionLayout>, Option<String>) {
-    let (layouts, record) = run(scenario, spec, model, options).await;
-    (layouts, record.error.filter(|_| record.status == Status::Error))
-}
-
-/// Result of a requested compaction.
+/// Compactions of one strategy.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
-pub struct RequestedCompaction {
-    /// Compactions that the request caused. If the strategy has no such command, the compactions
-    /// that it made by itself until then. Empty = none.
-    pub layouts: Vec<CompactionLayout>,
-    /// Reason why the request had no effect, or a note that the strategy compacted without being
-    /// asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
+pub struct StrategyCompactions {
+    /// Label of the strategy.
+    pub strategy: String,
+    /// Reason why there are none, or a note on those of a request.
     pub why: Option<String>,
-    /// Number of compactions that the strategy made by itself before the request.
-    pub before_it: u64,
+    /// Number of the strategy's own compactions before the requested one.
+    pub before_it: Option<u64>,
+    /// The strategy's own compactions, or those that the request caused. If a strategy has no such
+    /// command, the compactions that it made by itself until then.
+    pub compactions: Vec<CompactionLayout>,
 }
 
-/// Runs a session up to a point, where the user asks for a compaction with these instructions.
-pub async fn request_compaction(
+/// Returns the compactions of a session under a strategy. With `asked`, the session runs up to a
+/// point, where the user asks for a compaction with these instructions.
+pub async fn compactions(
     scenario: &Scenario,
     spec: &Spec,
     model: &Model,
     options: &Options,
-    point: CutPoint,
-    instructions: Option<&str>,
-) -> Result<RequestedCompaction, NoSuchPoint> {
+    asked: Option<(CutPoint, Option<&str>)>,
+) -> Result<StrategyCompactions, NoSuchPoint> {
+    let found = |why: Option<String>, before_it: Option<u64>, compactions| StrategyCompactions {
+        strategy: spec.label(),
+        why,
+        before_it,
+        compactions,
+    };
+    if let Some(why) = spec.unfit(model) {
+        return Ok(found(Some(why.to_string()), None, vec![]));
+    }
+    let Some((point, instructions)) = asked else {
+        let (own, record) = run(scenario, spec, model, options).await;
+        let nothing = || own.is_empty().then(|| "it compacts nothing here".to_string());
+        let why = record.error.filter(|_| record.status == Status::Error).or_else(nothing);
+        return Ok(found(why, None, own));
+    };
     let mut until = scenario.clone();
     until.session = up_to(&scenario.session, point)?;
     let (own, record) = run(&until, spec, model, options).await;
-    let before_it = own.len() as u64;
-    let nothing = |why: String| RequestedCompaction { layouts: vec![], why: Some(why), before_it };
+    let before_it = Some(own.len() as u64);
     if record.status != Status::Completed {
         let why = record.error.unwrap_or_else(|| "it did not get there".into());
-        return Ok(nothing(format!("it did not get there: {why}")));
+        return Ok(found(Some(format!("it did not get there: {why}")), before_it, vec![]));
     }
     if !spec.descriptor.manual.exists() {
         let why = match own.len() {
             0 => "it cannot be asked for a compaction, and made none by itself",
             _ => "it cannot be asked for a compaction; made by itself",
         };
-        return Ok(RequestedCompaction { layouts: own, why: Some(why.into()), before_it });
+        return Ok(found(Some(why.into()), before_it, own));
     }
     let unheard = instructions.is_some() && spec.descriptor.manual == ManualCompaction::Plain;
     let instructions = instructions.map(str::to_string);
     until.session.entries.push(Entry::Compact { instructions, at: None });
     let (mut all, record) = run(&until, spec, model, options).await;
     // Both runs are the same up to the command.
-    let layouts = all.split_off(own.len().min(all.len()));
-    let why = layouts.is_empty().then(|| match record.error.or(record.note) {
-        Some(why) => format!("nothing was compacted: {why}"),
-        None => "it found nothing to compact".into(),
-    });
-    let why = match (why, unheard) {
-        (None, true) => {
-            Some("its command takes no instructions; this is what it does without".into())
-        }
-        (why, _) => why,
+    let caused = all.split_off(own.len().min(all.len()));
+    let why = match record.error.or(record.note) {
+        _ if !caused.is_empty() => unheard
+            .then(|| "its command takes no instructions; this is what it does without".to_string()),
+        Some(why) => Some(format!("nothing was compacted: {why}")),
+        None => Some("it found nothing to compact".into()),
     };
-    Ok(RequestedCompaction { layouts, why, before_it })
+    Ok(found(why, before_it, caused))
 }
 
 async fn run(

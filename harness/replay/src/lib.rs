@@ -47,7 +47,7 @@ mod world;
 
 use ctxbench_session::Session;
 
-pub use exchange::spaced_name;
+pub use exchange::{cut, spaced_name};
 pub use options::{Options, Replayed};
 pub use path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
 pub use record::{not_run, scenario_info};
@@ -55,6 +55,7 @@ pub use recording::text_of;
 pub use replay::{FullReplay, replay, replay_in_full};
 pub use resume::Loading;
 pub use savings::with_savings;
+pub use trace::TraceItem;
 pub use world::{GO_ON, MAX_FAILURES, NEUTRAL};
 
 /// Returns notes on how a session is replayed, for readers of its figures.

@@ -41,15 +41,14 @@ pub(super) enum AnswerSource {
     },
     /// A short neutral reply after the end of the recording.
     Neutral,
-    Summary,
-    /// Side work that adds nothing to the conversation.
+    /// A summary, or other side work.
     Aside,
     /// No answer yet: the provider compacted and waits for the next request.
     Paused,
 }
 
 pub(super) struct Observer {
-    log: SharedConversation,
+    pub(super) log: SharedConversation,
     pub(super) retention: Retention,
     pub(super) rewinds: Rewinds,
     /// Number of characters that excerpts of compactions may still use.
@@ -57,9 +56,10 @@ pub(super) struct Observer {
     prefix: Prefix,
     tracer: Option<Tracer>,
     /// Subagent of this window; `None` for the main conversation.
-    agent: Option<Arc<str>>,
+    pub(super) agent: Option<Arc<str>>,
     model: Arc<Model>,
-    newest_sample: Option<u64>,
+    /// Number of the newest normal request.
+    pub(super) newest_sample: Option<u64>,
     most_requests: u64,
     newest_user: Option<MessageId>,
     /// Compaction after which the provider stopped, until the strategy asks it to continue.
@@ -118,7 +118,9 @@ impl Observer {
 
     /// Records the begin of a move of the session.
     pub(super) fn moved(&mut self, m: &Move) {
-        self.log.lock().moved();
+        self.log
+            .lock()
+            .unanswered("something else happened before the model was asked to continue");
         self.paused = None;
         self.restarts -= usize::from(matches!(m.action, Action::Restart));
         if matches!(m.action, Action::User(_)) {
@@ -127,33 +129,11 @@ impl Observer {
         }
     }
 
-    /// Returns the subagent of this window; `None` for the main conversation.
-    pub(super) fn agent(&self) -> Option<&str> {
-        self.agent.as_deref()
-    }
-
-    /// Returns the number of the newest normal request.
-    pub(super) fn newest_sample(&self) -> Option<u64> {
-        self.newest_sample
-    }
-
     /// Returns whether the run sends requests without progress.
     pub(super) fn livelocked(&self) -> bool {
         let mut log = self.log.lock();
         log.livelocked = log.requests.len() as u64 >= self.most_requests;
         log.livelocked
-    }
-
-    pub(super) fn asked_to_go_on(&self) {
-        self.log.lock().asked_to_go_on += 1;
-    }
-
-    pub(super) fn turn_failed(&self, reason: &str) {
-        self.log.lock().turn_failed = Some(reason.into());
-    }
-
-    pub(super) fn waited(&self, ms: Millis) {
-        self.log.lock().blocked(ms, 0);
     }
 
     /// Handles an event of the engine.
@@ -218,7 +198,6 @@ impl Observer {
             true => self.compare(request, reply, inside.zip(summarised.as_deref()), &logical),
             false => Default::default(),
         };
-        let again = shared.again;
         let (seq, step) = {
             let log = self.log.lock();
             (log.requests.len() as u64, log.steps)
@@ -247,9 +226,9 @@ impl Observer {
             at_ms,
             latency_ms,
             common_prefix_tokens: shared.common,
-            invalidated_tokens: again.expired + again.changed + again.other,
-            invalidated_expired_tokens: again.expired,
-            invalidated_changed_tokens: again.changed,
+            invalidated_tokens: shared.expired + shared.changed + shared.other,
+            invalidated_expired_tokens: shared.expired,
+            invalidated_changed_tokens: shared.changed,
             status: result
                 .as_ref()
                 .map_or_else(|e| RequestStatus::Failed(e.kind), |_| RequestStatus::Ok),

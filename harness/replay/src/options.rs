@@ -1,6 +1,7 @@
 //! Options and results of a replay.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ctxbench_core::engine::Fixed;
 use ctxbench_core::model::Model;
@@ -66,6 +67,8 @@ pub struct Replayed {
     pub record: RunRecord,
     /// One JSON line per request.
     pub trace: Vec<String>,
+    /// Wall-clock time of a row of a run; not part of results.
+    pub took: Duration,
     /// Wall-clock times of loading sessions from disk.
     pub loadings: Vec<Loading>,
     /// Status lines and usage, if the run was monitored.

@@ -152,6 +152,7 @@ impl PathBuilder<'_> {
     }
 
     fn user(&mut self, u: &UserEntry) {
+        let is_of_user = |part: &Part| matches!(part, Part::Text(_) | Part::Image(_));
         let parts: Vec<Part> = u.content().into_iter().filter(is_of_user).collect();
         let key: Arc<str> = u.id.as_str().into();
         // Messages that the recorded agent answered together are one turn.
@@ -224,10 +225,6 @@ impl PathBuilder<'_> {
     }
 }
 
-fn is_of_user(part: &Part) -> bool {
-    matches!(part, Part::Text(_) | Part::Image(_))
-}
-
 fn is_of_reply(part: &Part) -> bool {
     match part {
         Part::Text(text) => !text.is_empty(),
@@ -240,22 +237,13 @@ fn result(call: &ToolCall, t: &ToolEntry) -> Incoming {
     let content = t.content();
     let text = match content.as_slice() {
         [Part::Text(text)] => text.clone(),
-        all => lines(all).into(),
+        all => {
+            let texts = all.iter().filter_map(Part::as_text).skip_while(|text| text.is_empty());
+            texts.collect::<Vec<_>>().join("\n").into()
+        }
     };
     let mut out = Incoming::result(call, t.is_error == Some(true), text);
     out.parts.extend(content.into_iter().filter(|p| matches!(p, Part::Image(_))));
-    out
-}
-
-/// Joins the text parts with newlines.
-fn lines(parts: &[Part]) -> String {
-    let mut out = String::new();
-    for words in parts.iter().filter_map(Part::as_text) {
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        out.push_str(words);
-    }
     out
 }
 

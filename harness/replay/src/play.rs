@@ -8,7 +8,6 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::engine::{Engine, EngineOptions, Fixed};
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Tools;
-use ctxbench_mock::Door;
 use ctxbench_provider::wire;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_session::calibration::Calibrate;
@@ -19,12 +18,13 @@ use crate::observer::Observer;
 use crate::path::Path;
 use crate::recording::{counted_by, lifetime, text_of, unseen};
 use crate::scene::{Scene, Start};
+use crate::watch::RunDoor;
 use crate::world::{ReplayWorld, RunAgents};
 
 /// Plays one conversation and measures it. `waited` = its calls that wait for subagents.
 pub(crate) async fn play(
     scene: &Scene<'_>,
-    door: Box<dyn Door>,
+    door: RunDoor,
     (waited, subagents): (HashSet<&str>, Option<RunAgents>),
     start: Start,
     log: SharedConversation,

@@ -88,7 +88,7 @@ pub fn up_to(session: &Session, point: CutPoint) -> Result<Session, NoSuchPoint>
             _ => !matches!(e, Entry::Tool(_)),
         };
         if reached && over {
-            return Ok(cut(session, i));
+            return Ok(Session { entries: session.entries[..i].to_vec(), ..session.clone() });
         }
         turns += u64::from(asks && !asking);
         steps += u64::from(matches!(e, Entry::Assistant(_)));
@@ -109,10 +109,6 @@ pub fn up_to(session: &Session, point: CutPoint) -> Result<Session, NoSuchPoint>
         true => Ok(session.clone()),
         false => Err(NoSuchPoint { point, turns, steps }),
     }
-}
-
-fn cut(session: &Session, at: usize) -> Session {
-    Session { entries: session.entries[..at].to_vec(), ..session.clone() }
 }
 
 #[cfg(test)]

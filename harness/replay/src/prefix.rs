@@ -34,18 +34,12 @@ pub(super) struct SharedPrefix {
     pub(super) common: u64,
     /// Tokens of the earlier conversation; `None` for the first request.
     pub(super) earlier_tokens: Option<u64>,
-    pub(super) again: Again,
-}
-
-/// Tokens that were shown before and had to be written or sent again, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Again {
-    /// Tokens of cache entries that had expired.
+    /// Tokens that were shown before and had to be written or sent again: of cache entries that had
+    /// expired.
     pub(super) expired: u64,
-    /// Tokens after a change.
+    /// After a change.
     pub(super) changed: u64,
-    /// Tokens after the last breakpoint, in a prompt that is too small for the cache, or without a
-    /// cache.
+    /// After the last breakpoint, in a prompt that is too small for the cache, or without a cache.
     pub(super) other: u64,
 }
 
@@ -55,11 +49,9 @@ impl SharedPrefix {
         SharedPrefix {
             common: self.common.min(then.common),
             earlier_tokens: self.earlier_tokens.filter(|_| then.earlier_tokens.is_some()),
-            again: Again {
-                expired: self.again.expired + then.again.expired,
-                changed: self.again.changed + then.again.changed,
-                other: self.again.other + then.again.other,
-            },
+            expired: self.expired + then.expired,
+            changed: self.changed + then.changed,
+            other: self.other + then.other,
         }
     }
 }
@@ -99,7 +91,7 @@ impl Prefix {
         let shared = SharedPrefix {
             common: at_head + total_tokens(by, &new_rest[..further]),
             earlier_tokens: (!first).then(|| at_head + total_tokens(by, &old_rest)),
-            again: again.unwrap_or_default(),
+            ..again.unwrap_or_default()
         };
         if served.is_some() {
             for b in &self.blocks[head..] {
@@ -129,9 +121,9 @@ impl Prefix {
         logical: &[Arc<Block>],
         same: usize,
         Served { read: served, expired }: Served,
-    ) -> Again {
+    ) -> SharedPrefix {
         let by = &request.model.counting;
-        let mut again = Again::default();
+        let mut again = SharedPrefix::default();
         let tools = request.tools_tokens();
         // Caches serve in steps, so the cache may have served a part of a block.
         let mut missed = |from: u64, to: u64, stands: bool| {

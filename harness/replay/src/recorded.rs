@@ -204,7 +204,8 @@ impl<'a> CounterReading<'a> {
                 self.call(Purpose::Sample, call);
             }
             Entry::RecordedCompaction(c) => {
-                let before = self.newest_main().map(|r| r.context_tokens);
+                let main = |r: &&RequestRecord| r.agent.is_none() && r.purpose == Purpose::Sample;
+                let before = self.requests.iter().rev().find(main).map(|r| r.context_tokens);
                 let at = c.at.unwrap_or(self.last_ms);
                 let cost = c.usage.clone().map(|usage| {
                     let (model, at) = (c.model.clone(), Some(at));
@@ -241,11 +242,6 @@ impl<'a> CounterReading<'a> {
     /// Returns remarks about calls that do not cost the list price of their model.
     fn about_prices(&self) -> impl Iterator<Item = String> {
         self.prices.iter().map(|(_, remark)| remark.clone())
-    }
-
-    fn newest_main(&self) -> Option<&RequestRecord> {
-        let main = |r: &&RequestRecord| r.agent.is_none() && r.purpose == Purpose::Sample;
-        self.requests.iter().rev().find(main)
     }
 
     /// Uses the first prompt after a compaction as its size after, unless the recording states that

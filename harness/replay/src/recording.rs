@@ -41,17 +41,12 @@ pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -
         Calibrate::Off => Counting::O200K,
         Calibrate::Recording if tells_sizes(session, model) => {
             let by = model.counting.for_visible_text();
-            by.times(excess(session, &by))
+            let own = session.entries.iter().filter(|e| e.agent().is_none());
+            let recorded = session.header.model.as_deref();
+            by.times(calibration::counted_factor(own, &by, recorded))
         }
         _ => model.counting,
     }
-}
-
-/// Returns the factor by which a provider counts the visible content of the main conversation higher
-/// or lower than `by`.
-fn excess(session: &Session, by: &Counting) -> f64 {
-    let own = session.entries.iter().filter(|e| e.agent().is_none());
-    calibration::counted_factor(own, by, session.header.model.as_deref())
 }
 
 /// Returns the cache lifetime that the recorded program requested, according to its counters.

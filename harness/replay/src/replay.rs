@@ -8,11 +8,10 @@ use ctxbench_core::host::TimedEvent;
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_mock::summarise::SummaryDesk;
-use ctxbench_mock::{
-    DirectTransport, Door, HttpTransport, ProviderModel, ProviderOptions, SharedDoor, Transport,
-};
+use ctxbench_mock::{Door, HttpTransport, ProviderModel, ProviderOptions, Transport};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
+use tokio::sync::Mutex;
 
 use crate::conversation::SharedConversation;
 use crate::options::{Options, Replayed};
@@ -20,11 +19,11 @@ use crate::play::play;
 use crate::record;
 use crate::recording::{calibrated_model, counting};
 use crate::rewind::FileRewinds;
-use crate::scene::{Doors, FinishedRun, Scene, Start};
+use crate::scene::{FinishedRun, Scene, Start};
 use crate::session_cache::SessionCache;
 use crate::subagent_index::SubagentIndex;
 use crate::subagents::Subagents;
-use crate::watch::Watcher;
+use crate::watch::{RunDoor, Watcher};
 
 /// All results of a replay.
 pub struct FullReplay {
@@ -44,7 +43,8 @@ pub async fn replay(
     model: &Model,
     options: &Options,
 ) -> Replayed {
-    replay_with(scenario, spec, model, options, &ScenarioCache::from_scenario(scenario)).await
+    let shared = ScenarioCache::from_scenario(scenario);
+    replay_with(scenario, spec, model, options, &shared, false).await.0
 }
 
 /// Like [`replay`], but also returns the events and the log, which can be large.
@@ -55,7 +55,7 @@ pub async fn replay_in_full(
     options: &Options,
 ) -> FullReplay {
     let shared = ScenarioCache::from_scenario(scenario);
-    let (replayed, engine) = replay_one(scenario, spec, model, options, &shared, true).await;
+    let (replayed, engine) = replay_with(scenario, spec, model, options, &shared, true).await;
     let engine = engine.expect("it was asked for");
     FullReplay { replayed, events: engine.events().to_vec(), history: engine.history }
 }
@@ -75,21 +75,11 @@ impl ScenarioCache {
     }
 }
 
-/// Like [`replay`], but with data that is shared between replays of the scenario.
-pub(crate) async fn replay_with(
-    scenario: &Scenario,
-    spec: &Spec,
-    model: &Model,
-    options: &Options,
-    shared: &ScenarioCache,
-) -> Replayed {
-    replay_one(scenario, spec, model, options, shared, false).await.0
-}
-
-/// Runs a replay. With `in_full`, also returns the engine of the main conversation with all events.
+/// Like [`replay`], but with data that is shared between replays of the scenario. With `in_full`,
+/// also returns the engine of the main conversation with all events.
 /// Otherwise the engine keeps no events and is dropped before the record is built, which reduces
 /// the peak memory.
-async fn replay_one(
+pub(crate) async fn replay_with(
     scenario: &Scenario,
     spec: &Spec,
     model: &Model,
@@ -117,7 +107,7 @@ async fn replay_one(
         known: known.clone(),
         keeps_events: in_full,
     };
-    let provider = SharedDoor::new(open(&scene));
+    let provider = Arc::new(Mutex::new(open(&scene)));
     let watcher = options.watch.as_ref().map(|w| {
         let name = format!(
             "{}/{}/{}/{}/{}",
@@ -129,19 +119,17 @@ async fn replay_one(
         );
         Watcher::new(w, name, &model)
     });
-    let doors = Doors { provider, watcher: watcher.clone() };
+    let door = RunDoor { provider, watcher: watcher.clone(), agent: None };
     let log = SharedConversation::default();
     let subagents =
-        (!index.all.is_empty()).then(|| Subagents::new(&scene, index.clone(), doors.clone()));
-    let (door, start) = (doors.door_of(None), Start::default());
+        (!index.all.is_empty()).then(|| Subagents::new(&scene, index.clone(), door.clone()));
     let agents = subagents.as_ref().map(|s| s.of_window(None)).unwrap_or_default();
-    let engine = play(&scene, door, agents, start, log.clone()).await;
+    let engine = play(&scene, door, agents, Start::default(), log.clone()).await;
     let mut agents = Vec::new();
     if let Some(subagents) = &subagents {
         subagents.run_uncalled(engine.now()).await;
         agents = subagents.take();
     }
-    drop(doors);
     let engine = in_full.then_some(engine);
     let seen = watcher.map(|w| w.take()).unwrap_or_default();
     let run = FinishedRun {
@@ -168,9 +156,10 @@ fn open(scene: &Scene<'_>) -> Box<dyn Door> {
         seed: options.seed,
         scale: scenario.scale,
         desk: (*desk).clone(),
+        live: None,
     });
     match options.transport {
         Transport::Http => Box::new(HttpTransport::new(provider)),
-        Transport::Direct => Box::new(DirectTransport::new(provider)),
+        Transport::Direct => Box::new(provider),
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status, yardstick};
@@ -23,6 +23,7 @@ use crate::replay::{ScenarioCache, replay_with};
 use crate::savings::with_savings;
 use crate::{models, recorded, twice};
 use ctxbench_mock::summarise::Summariser;
+use ctxbench_os::block_on;
 
 /// Plan of a run.
 #[derive(Debug)]
@@ -43,14 +44,6 @@ pub struct Plan {
     pub shard: Option<(usize, usize)>,
 }
 
-/// A finished row.
-#[derive(Debug)]
-pub struct Finished {
-    pub replayed: Replayed,
-    /// Wall-clock time of the replay; not part of results.
-    pub took: Duration,
-}
-
 /// An empty plan: the model of each session, one summariser, one seed, all threads.
 impl Default for Plan {
     fn default() -> Plan {
@@ -61,10 +54,15 @@ impl Default for Plan {
             options: Options::default(),
             summarisers: vec![Summariser::default()],
             seeds: 1,
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            jobs: all_cores(),
             shard: None,
         }
     }
+}
+
+/// Returns the number of threads that use all cores.
+pub fn all_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Returns whether the session with this index belongs to a part of a run.
@@ -100,17 +98,17 @@ pub trait Taker: Sync {
     /// computed.
     fn cached(&self, variant: Variant<'_>) -> Option<bool>;
     /// Receives the row of a variant.
-    fn take(&self, variant: Variant<'_>, finished: Finished);
+    fn take(&self, variant: Variant<'_>, row: Replayed);
 }
 
 /// Takes rows without knowing any.
-impl<F: Fn(Variant<'_>, Finished) + Sync> Taker for F {
+impl<F: Fn(Variant<'_>, Replayed) + Sync> Taker for F {
     fn cached(&self, _: Variant<'_>) -> Option<bool> {
         None
     }
 
-    fn take(&self, variant: Variant<'_>, finished: Finished) {
-        self(variant, finished);
+    fn take(&self, variant: Variant<'_>, row: Replayed) {
+        self(variant, row);
     }
 }
 
@@ -187,9 +185,9 @@ impl Plan {
         // The longest first, so that no thread is left with a long session at the end.
         here.sort_by_key(|at| Reverse(self.scenarios[*at].session.entries.len()));
         let rows = Mutex::new(Vec::new());
-        let take = |_: Variant<'_>, one: Finished| {
-            done(&one.replayed.record);
-            rows.lock().unwrap_or_else(PoisonError::into_inner).push(one.replayed.record);
+        let take = |_: Variant<'_>, one: Replayed| {
+            done(&one.record);
+            rows.lock().unwrap_or_else(PoisonError::into_inner).push(one.record);
         };
         self.run_each(&take, |give| {
             for at in here {
@@ -246,7 +244,7 @@ impl Plan {
         for variant in self.variants(of.at, (k, model)) {
             let asked = taker.cached(variant).unwrap_or_else(|| {
                 let one = self.compute(of, variant);
-                let asked = one.replayed.record.summariser.is_some();
+                let asked = one.record.summariser.is_some();
                 taker.take(variant, one);
                 asked
             });
@@ -256,7 +254,7 @@ impl Plan {
         }
     }
 
-    fn compute(&self, of: &LoadedSession<'_>, variant: Variant<'_>) -> Finished {
+    fn compute(&self, of: &LoadedSession<'_>, variant: Variant<'_>) -> Replayed {
         let Variant { spec, model, summariser, seed, .. } = variant;
         let scenario = &*of.scenario;
         let begin = Instant::now();
@@ -267,21 +265,20 @@ impl Plan {
             if let Some(why) = spec.unfit(model) {
                 return Err((Status::NotApplicable, why.to_string()));
             }
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime
-                .map_err(|e| (Status::Error, format!("the runtime could not be started: {e}")))?;
             let options = Options { summariser: summariser.clone(), seed, ..self.options.clone() };
             let shared = of.shared();
             let replay = |options: &Options| {
-                runtime.block_on(replay_with(scenario, spec, model, options, shared))
+                let run = block_on(replay_with(scenario, spec, model, options, shared, false));
+                let failed = |e| (Status::Error, format!("the runtime could not be started: {e}"));
+                run.map(|(replayed, _)| replayed).map_err(failed)
             };
             let replayed = if spec.descriptor.product.is_run_twice() {
                 let traced = Options { trace: true, ..options.clone() };
-                let first = twice::check_repeatable(replay(&traced), &replay(&traced));
+                let first = twice::check_repeatable(replay(&traced)?, &replay(&traced)?);
                 let trace = if options.trace { first.trace } else { vec![] };
                 Replayed { trace, ..first }
             } else {
-                replay(&options)
+                replay(&options)?
             };
             let record = replayed.record;
             let named = record.summariser.is_some() && self.names_seeds(summariser);
@@ -295,7 +292,7 @@ impl Plan {
             let record = not_run(scenario, spec, model, status, why);
             Replayed { record, ..Replayed::default() }
         });
-        Finished { replayed, took: begin.elapsed() }
+        Replayed { took: begin.elapsed(), ..replayed }
     }
 }
 

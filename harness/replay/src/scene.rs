@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ctxbench_core::Millis;
 use ctxbench_core::model::Model;
 use ctxbench_mock::summarise::SummaryDesk;
-use ctxbench_mock::{Door, SharedDoor};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
@@ -14,25 +13,6 @@ use crate::options::Options;
 use crate::rewind::FileRewinds;
 use crate::session_cache::SessionCache;
 use crate::subagent_index::SubagentIndex;
-use crate::watch::Watcher;
-
-/// Transports from the conversations of a run to their common provider, monitored if requested.
-#[derive(Clone)]
-pub(crate) struct Doors {
-    pub(crate) provider: SharedDoor,
-    pub(crate) watcher: Option<Watcher>,
-}
-
-impl Doors {
-    /// Returns the transport of the main conversation, or of a subagent.
-    pub(crate) fn door_of(&self, agent: Option<&str>) -> Box<dyn Door> {
-        let door = Box::new(self.provider.clone());
-        match &self.watcher {
-            None => door,
-            Some(w) => w.door(door, agent),
-        }
-    }
-}
 
 /// A conversation to be played, with its surroundings.
 pub(crate) struct Scene<'a> {

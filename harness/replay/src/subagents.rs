@@ -17,7 +17,8 @@ use super::subagent_index::SubagentIndex;
 use super::windows::window;
 use crate::options::Options;
 use crate::play::play;
-use crate::scene::{Doors, Scene, Start};
+use crate::scene::{Scene, Start};
+use crate::watch::RunDoor;
 use crate::world::RunAgents;
 use ctxbench_mock::summarise::SummaryDesk;
 
@@ -30,7 +31,8 @@ pub(super) struct Subagents {
     desk: SummaryDesk,
     known: Arc<SessionCache>,
     index: Arc<SubagentIndex>,
-    doors: Doors,
+    /// Door of the main conversation.
+    door: RunDoor,
     /// What was measured of each subagent that ran.
     conversations: Mutex<Vec<Option<Conversation>>>,
     started: Mutex<HashSet<usize>>,
@@ -40,7 +42,7 @@ impl Subagents {
     pub(super) fn new(
         scene: &Scene<'_>,
         index: Arc<SubagentIndex>,
-        doors: Doors,
+        door: RunDoor,
     ) -> Arc<Subagents> {
         Arc::new(Subagents {
             scenario: scene.scenario.clone(),
@@ -51,7 +53,7 @@ impl Subagents {
             known: scene.known.clone(),
             conversations: Mutex::new(index.all.iter().map(|_| None).collect()),
             index,
-            doors,
+            door,
             started: Mutex::default(),
         })
     }
@@ -118,7 +120,8 @@ impl Subagents {
             keeps_events: false,
         };
         let start = Start { at_ms: now, by_request: request };
-        let (log, door) = (SharedConversation::default(), self.doors.door_of(Some(id)));
+        let log = SharedConversation::default();
+        let door = RunDoor { agent: Some(id.clone()), ..self.door.clone() };
         let engine = play(&scene, door, self.of_window(Some(id)), start, log.clone()).await;
         if let Ok(mut all) = self.conversations.lock() {
             all[i] = Some(log.take());

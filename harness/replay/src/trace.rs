@@ -1,5 +1,6 @@
 //! Trace lines: the content of each request, item by item.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -11,9 +12,11 @@ use ctxbench_core::usage::Ttl;
 use ctxbench_reports::record::RequestRecord;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
 use ctxbench_os::sha256;
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct TraceLine<'a> {
     #[serde(flatten)]
@@ -24,10 +27,8 @@ struct TraceLine<'a> {
     tools_tokens: u64,
     #[serde(skip_serializing_if = "is_default")]
     ttl: Ttl,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     /// Number of items that are not sent, because the provider stores them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<usize>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     params: &'a Map<String, Value>,
@@ -36,23 +37,21 @@ struct TraceLine<'a> {
     said: Vec<String>,
 }
 
+/// An item of a request in a line of a trace or a log.
+#[skip_serializing_none]
 #[derive(Serialize)]
-struct TraceItem<'a> {
-    kind: BlockKind,
-    role: Role,
-    bytes: usize,
-    tokens: u64,
-    sha256: Arc<str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    form: Option<&'static str>,
+pub struct TraceItem<'a> {
+    pub kind: BlockKind,
+    pub role: Role,
+    pub bytes: usize,
+    pub tokens: u64,
+    pub sha256: Arc<str>,
+    pub id: Option<Cow<'a, str>>,
+    pub name: Option<Cow<'a, str>>,
+    pub form: Option<&'static str>,
     #[serde(skip_serializing_if = "is_default")]
-    cache: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
+    pub cache: bool,
+    pub text: Option<Cow<'a, str>>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -121,16 +120,17 @@ fn item<'a>(
         Entry::Occupied(known) => (known.get().clone(), false),
         Entry::Vacant(new) => (new.insert(sha256(&b.text).into()).clone(), true),
     };
+    let called = b.call.as_ref().filter(|_| b.kind == BlockKind::Call);
     TraceItem {
         kind: b.kind,
         role: b.role,
         bytes: b.bytes(),
         tokens: b.tokens(by),
         sha256: hash,
-        id: b.call_id(),
-        name: b.call.as_ref().filter(|_| b.kind == BlockKind::Call).map(|c| &*c.name),
+        id: b.call_id().map(Cow::from),
+        name: called.map(|c| Cow::from(&*c.name)),
         form: b.as_list.then_some("blocks"),
         cache,
-        text: (first || b.bytes() < SHORT).then_some(&*b.text),
+        text: (first || b.bytes() < SHORT).then(|| Cow::from(&*b.text)),
     }
 }

@@ -37,7 +37,9 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
         same("requests of the reference", scenario.expect.requests, reference.summary.requests);
     }
     for row in &scenario.expect.strategies {
-        let label = labelled(row);
+        // The notation of its settings does not matter.
+        let spec = Spec::parse(&row.label);
+        let label = spec.map_or_else(|_| row.label.clone(), |spec| spec.label());
         for r in runs.iter().filter(|r| r.strategy.label == label) {
             let columns: Vec<_> = r.columns().collect();
             checks += row.cells.len();
@@ -106,11 +108,6 @@ pub fn check_strategies(specs: &[Spec], scenario: &Scenario) -> Result<(), TomlE
         Spec::parse(&row.label).map_err(|e| wrong(scenario, row, row.line, &e.to_string()))?;
     }
     Ok(())
-}
-
-/// Returns the label of the expected row, regardless of the notation of its settings.
-fn labelled(row: &ExpectedRow) -> String {
-    Spec::parse(&row.label).map_or_else(|_| row.label.clone(), |spec| spec.label())
 }
 
 fn wrong(scenario: &Scenario, row: &ExpectedRow, line: usize, why: &str) -> TomlError {

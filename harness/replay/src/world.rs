@@ -18,6 +18,7 @@ use super::observer::{AnswerSource, Observer};
 use super::path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
 use super::recording::text_of;
 use crate::scene::Scene;
+use crate::watch::RunDoor;
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_mock::{Door, PlannedReply};
 use ctxbench_scenarios::{FaultOn, ProviderFault};
@@ -42,7 +43,7 @@ pub(super) struct ReplayWorld {
     moves: std::vec::IntoIter<Move>,
     /// Remaining replies of the current turn. The next one is last.
     steps: Vec<PathStep>,
-    door: Box<dyn Door>,
+    door: RunDoor,
     observer: Observer,
     now: Millis,
     /// Time of the next event, if it was already requested.
@@ -62,7 +63,6 @@ pub(super) struct ReplayWorld {
     /// Results of the calls in flight.
     results: Vec<Incoming>,
     tools_ms: Millis,
-    interventions: u32,
     over: bool,
     /// Messages of recorded replies.
     replies: HashMap<Arc<str>, MessageId>,
@@ -78,7 +78,7 @@ impl ReplayWorld {
     pub(super) fn new(
         scene: &Scene<'_>,
         path: Path,
-        door: Box<dyn Door>,
+        door: RunDoor,
         observer: Observer,
         subagents: Option<RunAgents>,
         now: Millis,
@@ -101,7 +101,6 @@ impl ReplayWorld {
             tasks: Vec::new(),
             results: Vec::new(),
             tools_ms: 0,
-            interventions: 0,
             over: false,
             replies: HashMap::new(),
             newest_reply: "".into(),
@@ -131,37 +130,28 @@ impl ReplayWorld {
     /// Returns the answer to a normal request: the next recorded reply, a re-read before it, or a
     /// neutral text after the last one.
     fn plan(&mut self, request: &Request) -> (PlannedReply, AnswerSource) {
-        let Some(step) = self.steps.last() else {
-            let parts = vec![Part::Text(NEUTRAL.into())];
-            return (PlannedReply::Say { parts, stop: StopReason::EndTurn }, AnswerSource::Neutral);
+        let Some(step) = self.steps.last().cloned() else {
+            let neutral = vec![Part::Text(NEUTRAL.into())];
+            return (PlannedReply::say(neutral), AnswerSource::Neutral);
         };
-        let step = step.clone();
-        let lost = match self.rereads {
-            true => self.observer.retention.lost_at(&step.key, request),
-            false => None,
-        };
-        if let Some(again) = lost {
-            return (
-                PlannedReply::Say {
-                    parts: vec![Part::Call(again.call)],
-                    stop: StopReason::ToolUse,
-                },
-                AnswerSource::Reread { before: step.key, result: Box::new(again.result) },
-            );
+        if self.rereads
+            && let Some(again) = self.observer.retention.lost_at(&step.key, request)
+        {
+            let source = AnswerSource::Reread { before: step.key, result: Box::new(again.result) };
+            return (PlannedReply::say(vec![Part::Call(again.call)]), source);
         }
-        let calls = step.parts.iter().any(|p| matches!(p, Part::Call(_)));
-        let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
-        (PlannedReply::Say { parts: step.parts, stop }, AnswerSource::Step(step.key))
+        (PlannedReply::say(step.parts), AnswerSource::Step(step.key))
     }
 
     /// Returns the answer to a request that is not the agent's own work.
-    fn side_work(&self, purpose: Purpose) -> (PlannedReply, AnswerSource) {
-        let (parts, stop) = match purpose {
-            Purpose::Summary => return (PlannedReply::Summarise, AnswerSource::Summary),
-            Purpose::Edit => (vec![Part::Text(self.edits().into())], StopReason::EndTurn),
-            Purpose::Sample | Purpose::Ping => (vec![], StopReason::MaxTokens),
-        };
-        (PlannedReply::Say { parts, stop }, AnswerSource::Aside)
+    fn side_work(&self, purpose: Purpose) -> PlannedReply {
+        match purpose {
+            Purpose::Summary => PlannedReply::Summarise,
+            Purpose::Edit => PlannedReply::say(vec![Part::Text(self.edits().into())]),
+            Purpose::Sample | Purpose::Ping => {
+                PlannedReply::Say { parts: vec![], stop: StopReason::MaxTokens }
+            }
+        }
     }
 
     /// Returns the reply of an editor model: the edits of the newest recorded reply in order, or a
@@ -189,18 +179,17 @@ impl ReplayWorld {
         let n = self.counted.entry(on).or_default();
         *n += 1;
         let fault = self.faults.iter().find(|f| f.hits(on, *n))?;
-        let say = |text: &str| {
-            let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
-            PlannedReply::Say { parts, stop: StopReason::EndTurn }
-        };
-        let plan = match (fault.status, fault.tokens) {
-            (Some(status), _) => {
+        let plan = match fault.status {
+            Some(status) => {
                 let message =
                     fault.message.clone().unwrap_or_else(|| "the provider failed".to_string());
                 PlannedReply::Refuse { status, code: fault.code.clone(), message }
             }
-            (None, Some(tokens)) => say(&text_of(tokens)),
-            (None, None) => say(fault.text.as_deref().unwrap_or("")),
+            None => {
+                let text = fault.tokens.map(text_of).or(fault.text.clone());
+                let text = text.filter(|text| !text.is_empty());
+                PlannedReply::say(text.map(|text| Part::Text(text.into())).into_iter().collect())
+            }
         };
         Some((plan, fault.after_ms))
     }
@@ -253,14 +242,11 @@ impl Host for ReplayWorld {
                 self.over = true;
                 return None;
             }
-            self.interventions += 1;
-            self.observer.asked_to_go_on();
             self.now = arrives;
-            let key = format!("intervention-{}", self.interventions);
-            return Some(Action::User(Incoming {
-                key: key.into(),
-                parts: vec![Part::Text(GO_ON.into())],
-            }));
+            let mut log = self.observer.log.lock();
+            log.asked_to_go_on += 1;
+            let key = format!("intervention-{}", log.asked_to_go_on).into();
+            return Some(Action::User(Incoming { key, parts: vec![Part::Text(GO_ON.into())] }));
         }
         let m = self.moves.next()?;
         self.now = arrives;
@@ -292,7 +278,7 @@ impl Host for ReplayWorld {
         }
         let (plan, asked) = match request.purpose {
             Purpose::Sample => self.plan(request),
-            other => self.side_work(other),
+            other => (self.side_work(other), AnswerSource::Aside),
         };
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
@@ -325,7 +311,7 @@ impl Host for ReplayWorld {
         let waited = match &self.subagents {
             Some(subagents) => {
                 let calls = results.iter().map(|r| r.key.clone()).collect();
-                subagents(calls, self.now, self.observer.newest_sample()).await
+                subagents(calls, self.now, self.observer.newest_sample).await
             }
             None => 0,
         };
@@ -371,12 +357,12 @@ impl Host for ReplayWorld {
     fn turn_failed(&mut self, reason: &str) {
         self.failed = true;
         self.failures += 1;
-        self.observer.turn_failed(reason);
+        self.observer.log.lock().turn_failed = Some(reason.into());
     }
 
     async fn spawn(&mut self, request: &Request) -> Task {
-        let (plan, asked) = self.side_work(request.purpose);
-        let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
+        let plan = self.side_work(request.purpose);
+        let (plan, asked, late_ms) = self.answer(request.purpose, plan, AnswerSource::Aside);
         let result = self.ask(request, plan).await;
         let took = result.as_ref().map_or(late_ms, |r| r.latency_ms);
         let done_at = self.now.saturating_add(took);
@@ -394,7 +380,7 @@ impl Host for ReplayWorld {
             }
             let waited = done_at - self.now;
             self.now = done_at;
-            self.observer.waited(waited);
+            self.observer.log.lock().blocked(waited, 0);
         }
         Some(std::mem::replace(result, Err(ModelError::ended())))
     }
@@ -406,7 +392,7 @@ impl Host for ReplayWorld {
     }
 
     fn session(&self) -> (&str, Option<&str>) {
-        (&self.id, self.observer.agent())
+        (&self.id, self.observer.agent.as_deref())
     }
 
     fn now(&self) -> Millis {

@@ -8,7 +8,7 @@ use anyhow::bail;
 use ctxbench_mock::Transport;
 use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::recorded::{about_prices, as_recorded};
-use ctxbench_replay::run::Plan;
+use ctxbench_replay::run::{Plan, all_cores};
 use ctxbench_replay::versions;
 use ctxbench_replay::{Options, models};
 use ctxbench_reports::advise::{
@@ -23,16 +23,14 @@ use serde_json::json;
 
 use super::corpus::{Progress, load_usable};
 use super::specs;
-use super::values::tokens;
+use super::values::{many, tokens};
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench advise ~/.claude/projects
       Show the line to write into your settings, if any
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct AdviseArgs {
     /// Your recordings: files and folders, as for `run`, such as ~/.claude/projects
     #[arg(value_name = "SESSION|DIR")]
@@ -74,7 +72,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
     let products = products(args)?;
     let mut skipped = Skipped::default();
     let choice = Choice {
-        last: Some(usize::try_from(args.last).unwrap_or(usize::MAX)),
+        last: Some(many(args.last)),
         min_tokens: args.min_tokens,
         since: args.since.clone(),
         ..Choice::default()
@@ -82,7 +80,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
     let sessions = load_usable(&args.inputs, &choice, &mut |s| match of_use(s, &products) {
         Ok(()) => true,
         Err(why) => {
-            skipped.0.entry(why).or_default().push(s.id.clone());
+            skipped.entry(why).or_default().push(s.id.clone());
             false
         }
     })?;
@@ -92,7 +90,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
         bail!(
             "no session to advise on; expected recordings of {} with the provider's counters{}",
             names.join(", "),
-            skipped.notes().map(|l| format!("; {l}")).collect::<String>()
+            notes(&skipped).iter().map(|l| format!("; {l}")).collect::<String>()
         );
     }
     let all = sessions.iter().flat_map(remarks).chain(versions::notes(&sessions));
@@ -114,15 +112,11 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
         .map(|(product, own)| of_product(args, product, own))
         .collect::<anyhow::Result<_>>()?;
     if args.json {
-        let text = serde_json::to_string_pretty(&json!({
-            "last": args.last,
-            "advice": all,
-            "skipped": skipped.0,
-        }))?;
-        return super::print_data(&text);
+        let out = json!({"last": args.last, "advice": all, "skipped": skipped});
+        return super::print_json(&out);
     }
     let mut pages: Vec<String> = all.iter().map(to_text).collect();
-    let told: Vec<String> = skipped.notes().collect();
+    let told = notes(&skipped);
     if !told.is_empty() {
         pages.push(format!("Skipped: {}\n", told.join("; ")));
     }
@@ -201,7 +195,7 @@ fn each_once(mut sessions: Vec<Scenario>, skipped: &mut Skipped) -> Vec<Scenario
         s.billed_elsewhere.clear();
         let Some(other) = &s.counted_as else { return true };
         let why = format!("with the calls of {}, which is taken", one_line(other));
-        skipped.0.entry(why).or_default().push(s.id.clone());
+        skipped.entry(why).or_default().push(s.id.clone());
         false
     });
     sessions
@@ -215,21 +209,19 @@ fn remarks(s: &Scenario) -> Vec<String> {
     of_session.chain(about_prices(&s.session, own)).collect()
 }
 
-/// Skipped sessions, by the reason.
-#[derive(Default)]
-struct Skipped(BTreeMap<String, Vec<String>>);
-
 /// Maximum number of skipped sessions named per line.
 const NAMED: usize = 3;
 
-impl Skipped {
-    fn notes(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(why, ids)| {
-            let named: Vec<String> = ids.iter().take(NAMED).map(|id| one_line(id)).collect();
-            let more = if ids.len() > NAMED { ", …" } else { "" };
-            format!("{} {why} ({}{more})", pluralize(ids.len(), "session"), named.join(", "))
-        })
-    }
+/// Skipped sessions, by the reason.
+type Skipped = BTreeMap<String, Vec<String>>;
+
+fn notes(skipped: &Skipped) -> Vec<String> {
+    let note = |(why, ids): (&String, &Vec<String>)| {
+        let named: Vec<String> = ids.iter().take(NAMED).map(|id| one_line(id)).collect();
+        let more = if ids.len() > NAMED { ", …" } else { "" };
+        format!("{} {why} ({}{more})", pluralize(ids.len(), "session"), named.join(", "))
+    };
+    skipped.iter().map(note).collect()
 }
 
 fn of_product(
@@ -293,10 +285,8 @@ fn of_product(
 fn plan(args: &AdviseArgs, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
     let options =
         Options { transport: Transport::Direct, window: args.window, ..Options::default() };
-    let mut plan = Plan { scenarios, specs, options, ..Plan::default() };
-    // A number of threads that does not fit into `usize` means all cores.
-    plan.jobs = args.jobs.and_then(|n| usize::try_from(n).ok()).unwrap_or(plan.jobs);
-    plan
+    let jobs = args.jobs.map_or_else(all_cores, many);
+    Plan { scenarios, specs, options, jobs, ..Plan::default() }
 }
 
 fn records(plan: &Plan) -> Vec<RunRecord> {

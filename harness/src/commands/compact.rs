@@ -5,7 +5,8 @@ mod text;
 
 use anyhow::Context;
 use ctxbench_core::model;
-use ctxbench_replay::inspect::{CompactionLayout, layouts, request_compaction, tools_tokens};
+use ctxbench_os::block_on;
+use ctxbench_replay::inspect::{CompactionLayout, StrategyCompactions, compactions, tools_tokens};
 use ctxbench_replay::point::CutPoint;
 use ctxbench_replay::{Options, models};
 use ctxbench_session::calibration::Calibrate;
@@ -13,16 +14,14 @@ use ctxbench_util::plural::pluralize;
 use serde::Serialize;
 
 use super::specs::Chosen;
-use super::summarizer::CassetteFile;
+use super::summarizer::OneSummarizer;
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench compact s.jsonl --strategy claude-code --at 60%
       Compact when 60% of the session's tokens are reached
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct CompactArgs {
     /// Session, recording, scenario file or built-in scenario
     session: String,
@@ -51,12 +50,8 @@ pub(crate) struct CompactArgs {
     #[arg(long, value_name = "HOW", value_parser = super::values::calibrate)]
     #[arg(default_value = Calibrate::default().word())]
     calibrate: Calibrate,
-    /// Summarizer, as for `run`
-    #[arg(long, value_name = "KIND", default_value = "extractive")]
-    summarizer: String,
-    /// File with the answers of a summarizer's server, as for `run`
-    #[arg(long, value_name = "[offline:]FILE")]
-    cassette: Option<CassetteFile>,
+    #[command(flatten)]
+    summarizer: OneSummarizer,
 }
 
 /// Output as JSON, and input of the text and Markdown pages.
@@ -75,66 +70,24 @@ struct Output {
     strategies: Vec<StrategyCompactions>,
 }
 
-/// Compactions of one strategy.
-#[derive(Serialize)]
-struct StrategyCompactions {
-    strategy: String,
-    /// Reason why no compaction is shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    /// Number of the strategy's own compactions before the requested one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    before_it: Option<u64>,
-    compactions: Vec<CompactionLayout>,
-}
-
 pub(crate) fn compact(args: &CompactArgs) -> anyhow::Result<()> {
     ctxbench_os::shutdown::exit_on_signals();
     let specs = args.chosen.specs()?;
     let scenario = super::load_one("compact", &args.session)?;
     let named = args.model.as_deref().map(model::find).transpose()?;
     let model = named.unwrap_or_else(|| models::own(&scenario.session));
-    let kind = std::slice::from_ref(&args.summarizer);
-    let mut summarisers = super::summarizer::summarisers(kind, args.cassette.as_ref())?;
     let options = Options {
-        summariser: summarisers.swap_remove(0),
+        summariser: args.summarizer.summariser()?,
         window: args.window,
         calibrate: args.calibrate,
         ..Options::default()
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut strategies = Vec::new();
-    for spec in &specs {
-        let strategy = spec.label();
-        if let Some(why) = spec.unfit(model) {
-            let why = Some(why.to_string());
-            strategies.push(StrategyCompactions {
-                strategy,
-                why,
-                before_it: None,
-                compactions: vec![],
-            });
-            continue;
-        }
-        strategies.push(match args.at {
-            Some(point) => {
-                let words = args.instructions.as_deref();
-                let found = runtime
-                    .block_on(request_compaction(&scenario, spec, model, &options, point, words));
-                let found = found.with_context(|| format!("--at, {}", scenario.id))?;
-                let (why, before_it) = (found.why, Some(found.before_it));
-                StrategyCompactions { strategy, why, before_it, compactions: found.layouts }
-            }
-            None => {
-                let (compactions, wrong) =
-                    runtime.block_on(layouts(&scenario, spec, model, &options));
-                let nothing =
-                    || compactions.is_empty().then(|| "it compacts nothing here".to_string());
-                let why = wrong.or_else(nothing);
-                StrategyCompactions { strategy, why, before_it: None, compactions }
-            }
-        });
-    }
+    let asked = args.at.map(|point| (point, args.instructions.as_deref()));
+    let found = |spec| {
+        let found = block_on(compactions(&scenario, spec, model, &options, asked))?;
+        found.with_context(|| format!("--at, {}", scenario.id))
+    };
+    let strategies = specs.iter().map(found).collect::<anyhow::Result<_>>()?;
     let shown = Output {
         session: scenario.id.clone(),
         title: scenario.title.clone(),
@@ -145,7 +98,7 @@ pub(crate) fn compact(args: &CompactArgs) -> anyhow::Result<()> {
         strategies,
     };
     if args.json {
-        return super::print_data(&serde_json::to_string_pretty(&shown)?);
+        return super::print_json(&shown);
     }
     super::print(&if args.markdown { markdown::page(&shown) } else { text::page(&shown) })
 }

@@ -7,27 +7,23 @@ use clap::Command;
 use clap_complete::Shell;
 use ctxbench_util::files;
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench completions bash > ~/.local/share/bash-completion/completions/ctxbench
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct CompletionsArgs {
     /// Shell
     #[arg(value_name = "bash|elvish|fish|powershell|zsh")]
     shell: Shell,
 }
 
-const MAN_EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench man -o ~/.local/share/man/man1
       Write a page per command
-";
-
-#[derive(clap::Args)]
-#[command(after_help = MAN_EXAMPLES)]
+")]
 pub(crate) struct ManArgs {
     /// Write a page per command into this folder
     #[arg(short, long, value_name = "DIR")]

@@ -46,52 +46,37 @@ const HARMLESS: [&str; 21] = [
     "window",
 ];
 
-/// The option of every command that names the file.
-#[derive(clap::Args)]
-pub(super) struct ConfigOption {
-    /// Read options from FILE instead of the nearest ctxbench.toml; `none` reads no file
-    #[arg(long, value_name = "FILE", global = true)]
-    config: Option<PathBuf>,
-}
-
-/// Command line with the options of a file.
-pub(super) struct Configured {
-    pub(super) arguments: Vec<OsString>,
-    /// The file, if any of its options was inserted.
-    pub(super) file: Option<PathBuf>,
-}
-
 /// Inserts the options of the configuration file after the command, which is `given[at]`. Options
-/// given by the user take precedence over those of the file.
+/// given by the user take precedence over those of the file. Returns the file, if any of its options
+/// was inserted.
 pub(super) fn configure(
     root: &Command,
-    mut given: Vec<OsString>,
+    given: &mut Vec<OsString>,
     at: usize,
-) -> anyhow::Result<Configured> {
-    let named = value_of(&given, "--config").map(PathBuf::from);
-    let (path, trust) = match named {
-        Some(none) if none.as_os_str() == "none" => {
-            return Ok(Configured { arguments: given, file: None });
-        }
-        Some(path) => (path, Trust::Full),
-        None => match find_file() {
-            Some(path) => (path, Trust::Harmless),
-            None => return Ok(Configured { arguments: given, file: None }),
-        },
+) -> anyhow::Result<Option<PathBuf>> {
+    let named = value_of(given, "--config").map(PathBuf::from);
+    let is_trusted = named.is_some();
+    let Some(path) = named.or_else(find_file).filter(|path| path.as_os_str() != "none") else {
+        return Ok(None);
     };
-    if trust == Trust::Harmless {
+    if !is_trusted {
         check_owner(&path)?;
     }
     let text = ctxbench_util::files::read_text(&path)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let file = path.display().to_string();
-    let reader =
-        ConfigReader { root, file: &file, lines: Lines::new(&text), folder: folder(&path), trust };
+    let reader = ConfigReader {
+        root,
+        file: &file,
+        lines: Lines::new(&text),
+        folder: folder(&path),
+        is_trusted,
+    };
     let command = given[at].to_string_lossy().into_owned();
-    let options = reader.options(&text, &command, &given)?;
+    let options = reader.options(&text, &command, given)?;
     let file = (!options.is_empty()).then_some(path);
     given.splice(at + 1..at + 1, options);
-    Ok(Configured { arguments: given, file })
+    Ok(file)
 }
 
 /// Returns the user's arguments before `--`. Later ones belong to another program.
@@ -174,22 +159,14 @@ fn folder(file: &Path) -> PathBuf {
     if folder == Path::new(".") { PathBuf::new() } else { folder.to_path_buf() }
 }
 
-/// Options that a file may set.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    /// All options.
-    Full,
-    /// Only the options in [`HARMLESS`].
-    Harmless,
-}
-
 struct ConfigReader<'a> {
     root: &'a Command,
     file: &'a str,
     lines: Lines,
     /// Base folder of the relative paths in the file.
     folder: PathBuf,
-    trust: Trust,
+    /// Whether the file may set all options, and not only those in [`HARMLESS`].
+    is_trusted: bool,
 }
 
 type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
@@ -293,7 +270,7 @@ impl ConfigReader<'_> {
                 "summarizer" => !value.contains("://") && !value.starts_with("scripted:"),
                 _ => true,
             };
-        if self.trust == Trust::Full || is_harmless {
+        if self.is_trusted || is_harmless {
             return Ok(());
         }
         let value = if value.is_empty() { String::new() } else { format!(" = {value:?}") };

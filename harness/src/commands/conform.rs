@@ -8,17 +8,15 @@ use anyhow::{Context, bail};
 use ctxbench_conform::{Case, CaseError, Changes, changes, replay, shorten};
 use ctxbench_util::files;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::CheckFailed;
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench conform tests/data/conformance
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct ConformArgs {
     /// Folder with cases, searched recursively
     dir: PathBuf,
@@ -47,15 +45,6 @@ impl Display for PassCount {
     }
 }
 
-/// Cases of one version of an agent.
-#[derive(Default, Serialize)]
-struct VersionRow {
-    agent: String,
-    version: String,
-    replay_cases: PassCount,
-    requests: PassCount,
-}
-
 /// A failing case and its first difference.
 #[derive(Serialize)]
 struct CaseFailure {
@@ -68,7 +57,8 @@ struct CaseFailure {
 
 #[derive(Default)]
 struct ConformResults {
-    rows: BTreeMap<(String, String), VersionRow>,
+    /// Cases and requests of each agent and version.
+    rows: BTreeMap<(String, String), [PassCount; 2]>,
     failures: Vec<CaseFailure>,
     /// Changes between versions of a program.
     changes: Vec<Changes>,
@@ -93,7 +83,7 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
     }
     results.changes = changes(&all);
     match args.json {
-        true => super::print_data(&results.json()?)?,
+        true => super::print_json(&results.json())?,
         false => super::print(&results.table())?,
     }
     let [PassCount { passed, all }, _] = results.sums();
@@ -105,23 +95,17 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
 }
 
 impl ConformResults {
-    /// Returns the row for the agent and version of a file, even if the file cannot be run.
-    fn row_of(&mut self, head: &Value) -> &mut VersionRow {
-        let member = |name: &str| head[name].as_str().unwrap_or("?").to_string();
-        let (agent, version) = (member("agent"), member("version"));
-        let row = self.rows.entry((agent.clone(), version.clone())).or_default();
-        (row.agent, row.version) = (agent, version);
-        row
-    }
-
     /// Runs a case. Returns it unless it cannot be used.
     fn replay(&mut self, head: &Value, text: &str, file: String) -> Option<Case> {
         let run = Case::parse(text, &file).and_then(|case| Ok((replay(&case)?, case)));
-        let row = self.row_of(head);
+        let member = |name: &str| head[name].as_str().unwrap_or("?").to_string();
+        // A file that cannot be run is counted, too.
+        let row = self.rows.entry((member("agent"), member("version")));
+        let [cases, requests] = row.or_default();
         match run {
             Ok((v, case)) => {
-                row.requests.add(v.matched, v.expected);
-                row.replay_cases.add(usize::from(v.difference.is_none()), 1);
+                requests.add(v.matched, v.expected);
+                cases.add(usize::from(v.difference.is_none()), 1);
                 self.failures.extend(v.difference.map(|d| {
                     let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
                     let at = format!("request {}{item}: {}", d.request, d.what);
@@ -131,13 +115,13 @@ impl ConformResults {
                 Some(case)
             }
             Err(e) => {
-                row.replay_cases.add(0, 1);
-                row.requests.add(0, head["requests"].as_array().map_or(0, Vec::len));
+                cases.add(0, 1);
+                requests.add(0, head["requests"].as_array().map_or(0, Vec::len));
                 let (at, expected, got) = match e {
                     CaseError::Value { at, expected, found } => (at, expected, found),
                     other => ("file".into(), "a case that can be run".into(), other.to_string()),
                 };
-                let case = head["name"].as_str().unwrap_or("?").into();
+                let case = member("name");
                 self.failures.push(CaseFailure { file, case, at, expected, got });
                 None
             }
@@ -148,7 +132,7 @@ impl ConformResults {
     fn sums(&self) -> [PassCount; 2] {
         let mut sums = [PassCount::default(); 2];
         for r in self.rows.values() {
-            for (sum, s) in sums.iter_mut().zip([r.replay_cases, r.requests]) {
+            for (sum, s) in sums.iter_mut().zip(r) {
                 sum.add(s.passed, s.all);
             }
         }
@@ -168,18 +152,25 @@ impl ConformResults {
             out += &format!("{agent:<15} {version:<18} {cases:>9} {requests:>12}\n");
         };
         line("agent", "version", [&"replays", &"requests"]);
-        for r in self.rows.values() {
-            line(&r.agent, &r.version, [&r.replay_cases, &r.requests]);
+        for ((agent, version), [cases, requests]) in &self.rows {
+            line(agent, version, [cases, requests]);
         }
         let [cases, requests] = self.sums();
         line("all", "", [&cases, &requests]);
         out
     }
 
-    fn json(&self) -> anyhow::Result<String> {
-        let agents: Vec<&VersionRow> = self.rows.values().collect();
-        let out = serde_json::json!({"passed": self.failures.is_empty(), "agents": agents, "differences": self.failures, "changes": self.changes});
-        Ok(serde_json::to_string_pretty(&out)?)
+    fn json(&self) -> Value {
+        let row = |((agent, version), [cases, requests]): (&(String, String), &[PassCount; 2])| {
+            json!({
+                "agent": agent, "version": version, "replay_cases": cases, "requests": requests,
+            })
+        };
+        let agents: Vec<Value> = self.rows.iter().map(row).collect();
+        json!({
+            "passed": self.failures.is_empty(), "agents": agents, "differences": self.failures,
+            "changes": self.changes,
+        })
     }
 }
 

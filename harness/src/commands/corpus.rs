@@ -16,7 +16,7 @@ use ctxbench_util::plural::pluralize;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::input;
-use super::values::tokens;
+use super::values::{many, tokens};
 
 /// Options that select sessions.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -38,7 +38,6 @@ pub(crate) struct Choosing {
 impl Choosing {
     /// Returns the selection, with `seed` for the random sample.
     pub(crate) fn choice(&self, seed: Option<u64>) -> Choice {
-        let many = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Choice {
             limit: self.limit.map(many),
             sample: self.sample.map(many),
@@ -271,22 +270,14 @@ pub(crate) fn load_usable(
     Ok(all.into_iter().map(|(scenario, ())| scenario).collect())
 }
 
-/// Position of a session in a walk.
-#[derive(Clone, Copy)]
-pub(crate) struct Location {
-    /// Number of sessions before this one in the walk.
-    pub(crate) ordinal: usize,
-    /// True if a second walk can read the session again.
-    pub(crate) is_on_disk: bool,
-}
-
 /// Loads the selected sessions. `make` adds data to each session before the search for facts, and
-/// may drop the content of the session.
+/// may drop the content of the session. It gets the number of sessions before this one in the walk,
+/// if a second walk can read it again.
 pub(crate) fn load_each<T>(
     inputs: &[String],
     choice: &Choice,
     is_usable: &mut dyn FnMut(&Scenario) -> bool,
-    make: &mut dyn FnMut(Location, Scenario) -> (Scenario, T),
+    make: &mut dyn FnMut(Option<usize>, Scenario) -> (Scenario, T),
 ) -> anyhow::Result<Vec<(Scenario, T)>> {
     let mut kept: Vec<(usize, PathBuf, (Scenario, T))> = Vec::new();
     let mut chooser = Chooser::new(choice);
@@ -300,13 +291,13 @@ pub(crate) fn load_each<T>(
                 *sessions += 1;
                 let path = Path::new(input);
                 let is_on_disk = !input::is_pipe(path) && is_path(input);
-                let meeting = Location { ordinal, is_on_disk };
+                let on_disk = is_on_disk.then_some(ordinal);
                 ordinal += 1;
                 if !is_usable(&scenario) {
                     return ControlFlow::Continue(());
                 }
                 if let Some(ticket) = chooser.admit(&scenario.session, &below(input, place)) {
-                    let one = (index(input), place.to_path_buf(), make(meeting, *scenario));
+                    let one = (index(input), place.to_path_buf(), make(on_disk, *scenario));
                     kept.extend(chooser.take(ticket, one));
                 }
             }

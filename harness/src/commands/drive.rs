@@ -20,7 +20,7 @@ use self::cases::Cases;
 use super::corpus::load_all;
 use super::private;
 use super::run::{failed_rows, outputs, print_table, twice};
-use super::summarizer::CassetteFile;
+use super::summarizer::OneSummarizer;
 use super::values::tokens;
 use ctxbench_agents::drive::agent::{self, Agent};
 use ctxbench_agents::drive::{self, DriveFault, DriveOptions, DriveOutcome};
@@ -28,7 +28,8 @@ use ctxbench_mock::summarise::Summariser;
 use ctxbench_os::shutdown;
 use ctxbench_replay::run::{Plan, results};
 
-const HELP: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 `ctxbench list agents` shows which agents are installed, and how to install the others. The agent
 runs with its approvals off in a scratch folder, against a model on loopback; see docs/drive.md.
 
@@ -39,10 +40,7 @@ Examples:
       Write conformance cases
   ctxbench drive s.jsonl --agent ./mine.toml --program mine=/opt/mine/bin/run
       Drive your own agent
-";
-
-#[derive(clap::Args)]
-#[command(after_help = HELP)]
+")]
 pub(crate) struct DriveArgs {
     /// Sessions, recordings, built-in scenarios, or folders of these, as for `run`
     #[arg(value_name = "SESSION|SCENARIO|DIR", required = true)]
@@ -63,12 +61,8 @@ pub(crate) struct DriveArgs {
     /// Path of an agent's program that is not in PATH (repeat)
     #[arg(long, value_name = "NAME=PATH", value_parser = program)]
     program: Vec<(String, PathBuf)>,
-    /// Summarizer, as for `run`
-    #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
-    summarizer: String,
-    /// File with the answers of a summarizer's server, as for `run`
-    #[arg(long, value_name = "[offline:]FILE")]
-    cassette: Option<CassetteFile>,
+    #[command(flatten)]
+    summarizer: OneSummarizer,
     /// Fault of the provider (repeat): N:FAULT for the N-th request, as for `serve`, or
     /// summary:N:STATUS, summary:N:empty, work:N:STATUS for the N-th request of a kind
     #[arg(long, value_name = "N:FAULT")]
@@ -91,10 +85,7 @@ pub(crate) struct DriveArgs {
 }
 
 /// An installed agent and the settings of its runs.
-struct Ready {
-    agent: Agent,
-    options: DriveOptions,
-}
+type Ready = (Agent, DriveOptions);
 
 pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
     let ready = ready(args)?;
@@ -144,8 +135,11 @@ fn interrupt_message(record: Option<&Path>) -> String {
 }
 
 /// Drives one agent through one session. A failure becomes the result of its row.
-fn drive_one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> DriveOutcome {
-    let Ready { agent, options } = ready;
+fn drive_one(
+    session: &Scenario,
+    (agent, options): &Ready,
+    cases: &mut Option<Cases>,
+) -> DriveOutcome {
     report!("note: {} runs {}", agent.title, session.id);
     match drive::drive(session, agent, options) {
         Ok(driven) => {
@@ -160,7 +154,10 @@ fn drive_one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Dr
             }
             drive::measured(session, &driven)
         }
-        Err(e) => DriveOutcome::of_row(drive::failed(session, agent, options.model, e.to_string())),
+        Err(e) => {
+            let real = drive::failed(session, agent, options.model, e.to_string());
+            DriveOutcome { real, ..DriveOutcome::default() }
+        }
     }
 }
 
@@ -176,11 +173,7 @@ fn ready(args: &DriveArgs) -> anyhow::Result<Vec<Ready>> {
     if let Some(other) = programs.keys().find(|n| agents.iter().all(|a| a.name != ***n)) {
         bail!("--program {other}=…: no --agent is called `{other}`");
     }
-    let summariser = super::summarizer::summarisers(
-        std::slice::from_ref(&args.summarizer),
-        args.cassette.as_ref(),
-    )?;
-    let summariser = summariser.into_iter().next().unwrap_or_default();
+    let summariser = args.summarizer.summariser()?;
     let faults = args.fault.iter().map(|f| f.parse()).collect::<Result<Vec<DriveFault>, _>>();
     let faults = faults.context("--fault")?;
     let options = |a: &Agent| -> anyhow::Result<DriveOptions> {
@@ -198,22 +191,22 @@ fn ready(args: &DriveArgs) -> anyhow::Result<Vec<Ready>> {
             program,
         })
     };
-    agents.into_iter().map(|agent| Ok(Ready { options: options(&agent)?, agent })).collect()
+    let ready = |agent| options(&agent).map(|options| (agent, options));
+    agents.into_iter().map(ready).collect()
 }
 
 /// Combines the results of all rows.
 fn assembled(ready: &[Ready], records: Vec<RunRecord>) -> Results {
-    let mut models: Vec<&'static Model> = ready.iter().map(|r| r.options.model).collect();
+    let mut models: Vec<&'static Model> = ready.iter().map(|(_, options)| options.model).collect();
     models.dedup_by_key(|m| &m.name);
-    let summariser =
-        ready.first().map_or_else(Summariser::default, |r| r.options.summariser.clone());
+    let summariser = ready.first().map_or_else(Summariser::default, |(_, o)| o.summariser.clone());
     let plan = Plan {
         models,
         summarisers: vec![summariser],
         options: ctxbench_replay::Options {
             rereads: false,
             calibrate: Calibrate::Family,
-            window: ready.first().and_then(|r| r.options.window),
+            window: ready.first().and_then(|(_, o)| o.window),
             ..ctxbench_replay::Options::default()
         },
         ..Plan::default()

@@ -6,16 +6,14 @@ use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_reports::{ReportError, ResultsFile, Rows};
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench explain out port-5433
       Show where this fact was lost
   ctxbench explain out --strategy codex --lost
       List everything that Codex lost
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct ExplainArgs {
     /// Folder or results.json of a run
     results: PathBuf,

@@ -12,7 +12,8 @@ use ctxbench_util::{files, nearest};
 
 use super::{CheckFailed, specs};
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench gate out --baseline baseline.json --store
       Store the baseline, once
@@ -20,10 +21,7 @@ Examples:
       Fail if results got worse
   ctxbench gate out --baseline baseline.json --min needs_kept_pct=80
       Fail also if a product keeps less than 80 % of the needs
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct GateArgs {
     /// Folder or results.json of a run
     results: PathBuf,
@@ -53,16 +51,14 @@ pub(crate) struct GateArgs {
     annotations: bool,
 }
 
-const COMPARE_EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench compare before after --markdown
       Write a table for a pull request
   ctxbench compare a b --map codex=codex:auto_compact_limit=90k
       Compare two settings of a strategy
-";
-
-#[derive(clap::Args)]
-#[command(after_help = COMPARE_EXAMPLES)]
+")]
 pub(crate) struct CompareArgs {
     /// Folder or results.json of the base
     base: PathBuf,

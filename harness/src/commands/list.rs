@@ -14,16 +14,14 @@ use super::corpus::{Choosing, Progress};
 use super::specs;
 use ctxbench_agents::drive::agent;
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench list strategies --matrix
       Compare what the strategies do
   ctxbench list sessions ~/.codex/sessions
       List the recordings of a folder
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct ListArgs {
     /// Kind of items
     #[arg(value_enum)]
@@ -55,13 +53,11 @@ enum ListTopic {
     Sessions,
 }
 
-const SHOW_EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench show codex
-";
-
-#[derive(clap::Args)]
-#[command(after_help = SHOW_EXAMPLES)]
+")]
 pub(crate) struct ShowArgs {
     /// Strategy, such as codex, codex@0.104 or a program: NAME=exec:COMMAND
     strategy: String,

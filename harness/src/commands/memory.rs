@@ -9,13 +9,11 @@ use ctxbench_kit::memory::{LoadRequest, ProjectFolders};
 use ctxbench_replay::memory::{ProductMemory, load_counted, product_text, side_by_side};
 use ctxbench_strategies::Spec;
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench memory .
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct MemoryArgs {
     /// Project folder in which the agent starts
     #[arg(value_name = "DIR")]
@@ -99,7 +97,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> anyhow::Result<()> {
     });
     if args.json {
         let all = serde_json::json!({ "directory": dir, "counted": by, "products": all });
-        return super::print_data(&serde_json::to_string_pretty(&all)?);
+        return super::print_json(&all);
     }
     super::print(&match &all[..] {
         [c] if args.product.is_some() => product_text(c, &by),

@@ -48,7 +48,7 @@ use ctxbench_scenarios::{LoadError, Scenario};
 use ctxbench_strategies::descriptor::Product;
 use ctxbench_util::files;
 
-pub(crate) use output::{check_printed, print, print_data, print_with, write_stderr};
+pub(crate) use output::{check_printed, print, print_data, print_json, print_with, write_stderr};
 
 #[derive(Parser)]
 #[command(
@@ -87,8 +87,9 @@ struct Global {
     /// TOML file with your own models, or changes to built-in ones (repeat); see docs/formats.md
     #[arg(long, value_name = "FILE", global = true)]
     models: Vec<PathBuf>,
-    #[command(flatten)]
-    config: config::ConfigOption,
+    /// Read options from FILE instead of the nearest ctxbench.toml; `none` reads no file
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
 }
 
 impl Global {
@@ -178,8 +179,8 @@ pub fn main(own: &[&'static dyn Product]) -> ExitCode {
     let mut arguments = std::env::args_os().collect();
     let mut file = None;
     if let Some(at) = find_command(&root, &mut arguments) {
-        match config::configure(&root, arguments, at) {
-            Ok(configured) => (arguments, file) = (configured.arguments, configured.file),
+        match config::configure(&root, &mut arguments, at) {
+            Ok(configured) => file = configured,
             Err(e) => return exit_code(Err(e)),
         }
     }
@@ -278,6 +279,14 @@ fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     }
 }
 
+/// Returns the first of several errors, and prints the others.
+fn first_error(errors: Vec<anyhow::Error>) -> anyhow::Result<()> {
+    let mut errors = errors.into_iter();
+    let Some(first) = errors.next() else { return Ok(()) };
+    errors.for_each(|e| report!("error: {}", error_chain(&e)));
+    Err(first)
+}
+
 /// Joins an error and its causes. Leaves out a cause that is already part of the text.
 fn error_chain(e: &anyhow::Error) -> String {
     e.chain().map(ToString::to_string).fold(String::new(), |mut all, cause| {
@@ -287,12 +296,6 @@ fn error_chain(e: &anyhow::Error) -> String {
         }
         all
     })
-}
-
-/// Loads the sessions of an argument; `-` is standard input. Reports files of a folder that are not
-/// sessions on standard error.
-pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
-    corpus::load_all(&[name.to_string()], &Choice::default())
 }
 
 /// Improves the error for an argument that names a strategy or a model instead of a session.
@@ -359,9 +362,10 @@ pub(crate) fn check_not_session(option: &str, path: &Path) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Loads the session of an argument. Fails unless there is exactly one.
+/// Loads the session of an argument; `-` is standard input. Fails unless there is exactly one.
+/// Reports files of a folder that are not sessions on standard error.
 pub(crate) fn load_one(who: &str, name: &str) -> anyhow::Result<Scenario> {
-    let mut loaded = load(name)?;
+    let mut loaded = corpus::load_all(&[name.to_string()], &Choice::default())?;
     match loaded.len() {
         1 => Ok(loaded.remove(0)),
         n => bail!("{who} takes one session, but {name} has {n}"),

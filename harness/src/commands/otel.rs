@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ctxbench_replay::run::Finished;
+use ctxbench_replay::Replayed;
 use ctxbench_replay::watch::otel::{Collector, ExportError, Metrics};
 
 /// Metrics of a run, shared by its threads.
@@ -25,9 +25,9 @@ impl MetricsExport {
     }
 
     /// Adds the metrics of a finished row.
-    pub(super) fn add(&self, f: &Finished) {
-        let (Some(_), Some(meter)) = (&self.collector, &f.replayed.seen.meter) else { return };
-        let r = &f.replayed.record;
+    pub(super) fn add(&self, row: &Replayed) {
+        let (Some(_), Some(meter)) = (&self.collector, &row.seen.meter) else { return };
+        let r = &row.record;
         let Ok(mut metrics) = self.metrics.lock() else { return };
         metrics.add_session(&format!("{}/{}", r.scenario.id, r.strategy.label), meter);
     }

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use anyhow::Context;
 use ctxbench_reports::{ReportError, printable};
+use serde::Serialize;
 
 /// Removes control characters and invisible marks from a text, except line breaks and tabs.
 pub(crate) fn escape(text: &str) -> String {
@@ -35,6 +36,11 @@ pub(crate) fn print_data(text: &str) -> anyhow::Result<()> {
         .and_then(|()| out.write_all(end.as_bytes()))
         .and_then(|()| out.flush());
     check_printed(printed)
+}
+
+/// Prints a value as JSON to standard output.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print_data(&serde_json::to_string_pretty(value)?)
 }
 
 /// Prints data while `write` produces it. `write` must end the last line itself.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail};
@@ -11,13 +11,14 @@ use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 use ctxbench_util::calendar;
 
 use ctxbench_agents::drive;
-use ctxbench_agents::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstreams};
+use ctxbench_agents::recorder::{self, Recorder, RecordingFile, Upstreams};
 use ctxbench_agents::serve::wall_clock;
 use ctxbench_os::Signals;
 use ctxbench_os::server_url::ServerUrl;
 use ctxbench_util::plural::pluralize;
 
-const HELP: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Keys are passed on and not stored. Prompts and replies are stored as they are, with any secrets in
 them, unless you use --redact; see docs/record.md.
 
@@ -28,10 +29,7 @@ Examples:
       Set the proxy address the way Codex needs it
   ctxbench record --out s.jsonl --env MY_URL={url}/v1 --upstream https://h/v1 -- mine
       Record your own program and provider
-";
-
-#[derive(clap::Args)]
-#[command(after_help = HELP)]
+")]
 pub(crate) struct RecordArgs {
     /// File for the recording; an existing file is not replaced
     #[arg(short, long, value_name = "FILE")]
@@ -81,26 +79,26 @@ pub(crate) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let (outcome, witness) = runtime.block_on(async {
+    let (outcome, recording) = runtime.block_on(async {
         let bound = Recorder::bind(args.port, upstreams, &args.out, header, wall_clock()).await;
         let recorder = bound.map_err(|e| refused(args, &e))?;
-        let witness = recorder.witness();
+        let recording = recorder.recording();
         let ran = match start(args, agent.as_ref(), &recorder.url()) {
-            Ok(Some(program)) => with_program(args, recorder, &program).await,
+            Ok(Some(program)) => with_program(args, recorder, program).await,
             Ok(None) => by_hand(recorder).await,
             Err(e) => Err(e),
         };
-        anyhow::Ok((ran, witness))
+        anyhow::Ok((ran, recording))
     })?;
     // This ends the requests in flight. They are recorded as unfinished.
     drop(runtime);
     if let Err(e) = &outcome {
-        if witness.summary().0 == 0 {
+        if recording.outcome().0 == 0 {
             let _ = std::fs::remove_file(&args.out);
         }
         return Err(anyhow!("{e:#}"));
     }
-    tell_end(args, &witness)?;
+    tell_end(args, &recording)?;
     outcome.map(ExitCode::from)
 }
 
@@ -124,7 +122,7 @@ fn start(
     args: &RecordArgs,
     agent: Option<&drive::agent::Agent>,
     url: &str,
-) -> anyhow::Result<Option<ChildProgram>> {
+) -> anyhow::Result<Option<Command>> {
     let mut environment = BTreeMap::new();
     let mut arguments: Vec<OsString> = Vec::new();
     if let Some(agent) = agent {
@@ -157,8 +155,9 @@ fn start(
         (None, Some(agent)) => (agent.locate(None)?.into_os_string(), Vec::new()),
         (None, None) => return Ok(None),
     };
-    arguments.extend(own);
-    Ok(Some(ChildProgram { name, arguments, environment }))
+    let mut program = Command::new(name);
+    program.args(arguments).args(own).envs(environment);
+    Ok(Some(program))
 }
 
 /// Parses an environment variable: `NAME`, or `NAME=TEXT` with `{url}` in the text.
@@ -183,17 +182,17 @@ fn variable(given: &str, url: &str) -> anyhow::Result<(String, String)> {
 async fn with_program(
     args: &RecordArgs,
     recorder: Recorder,
-    program: &ChildProgram,
+    program: Command,
 ) -> anyhow::Result<u8> {
     if !args.quiet {
         report!("recording through {} into {}", recorder.url(), args.out.display());
     }
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let passing = tokio::spawn(recorder.run(async move { drop(ended.await) }));
+    let name = program.get_program().to_string_lossy().into_owned();
     let ran = recorder::run(program).await;
     drop(end);
     passing.await.context("the recorder")?;
-    let name = program.name.to_string_lossy();
     ran.with_context(|| format!("{name} cannot be started"))
 }
 
@@ -208,8 +207,8 @@ async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn tell_end(args: &RecordArgs, witness: &RecorderHandle) -> anyhow::Result<()> {
-    let (exchanges, failed) = witness.summary();
+fn tell_end(args: &RecordArgs, recording: &RecordingFile) -> anyhow::Result<()> {
+    let (exchanges, failed) = recording.outcome();
     let out = args.out.display();
     if let Some(why) = failed {
         bail!("{out} is not whole: {why}");

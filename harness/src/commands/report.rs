@@ -17,13 +17,11 @@ use ctxbench_util::files;
 
 use super::private;
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench report out --format markdown
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct ReportArgs {
     /// Folder or results.json of a run
     results: PathBuf,

@@ -20,7 +20,7 @@ use ctxbench_replay::Options;
 use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::keys::{self, Keys};
 use ctxbench_replay::memory::Prefixes;
-use ctxbench_replay::run::{Plan, head};
+use ctxbench_replay::run::{Plan, all_cores, head};
 use ctxbench_replay::verify::{self, Verified};
 use ctxbench_replay::versions;
 use ctxbench_replay::watch::Watch;
@@ -41,11 +41,12 @@ use super::otel::MetricsExport;
 use super::private;
 use super::specs::Chosen;
 use super::summarizer::CassetteFile;
-use super::values::{Seeds, calibrate, tokens};
+use super::values::{Seeds, calibrate, many, tokens};
 use listed::SessionSummary;
 use rows::RunRows;
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench
       Run the default scenarios with all strategies, into ctxbench-out/
@@ -53,10 +54,7 @@ Examples:
       Run ten of your own sessions
   ctxbench run s.jsonl --strategy reference --strategy codex:auto_compact_limit=90k
       Run one session with one setting
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct RunArgs {
     /// Sessions: session JSONL, scenario TOML, recordings of agents, any of these compressed (.gz,
     /// .zst, .zip), folders of them, names of built-in scenarios, or `all` built-in scenarios
@@ -263,11 +261,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     }
     let judged = judged(&args, plan, &stored);
     let exported = export.finish();
-    let mut failures = failures.into_iter();
-    if let Some(first) = failures.next() {
-        failures.for_each(|e| report!("error: {}", super::error_chain(&e)));
-        return Err(first);
-    }
+    super::first_error(failures)?;
     exported?;
     judged
 }
@@ -400,6 +394,8 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         None => Prefixes::default(),
     };
     memory.notes().iter().for_each(|note| report!("note: {note}"));
+    // Options that need the spend meter.
+    let is_watched = args.status.is_some() || !args.spend_limit.is_empty() || args.otel.is_some();
     let plan = Plan {
         scenarios: sessions,
         specs,
@@ -413,18 +409,14 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
             calibrate: args.calibrate,
             window: args.window,
             summary_model,
-            watch: watched(args)
+            watch: is_watched
                 .then(|| Watch { status: args.status.is_some(), spend: args.spend_limit.clone() }),
             memory: memory.into(),
             shown: None,
         },
         summarisers,
         seeds: args.seeds.count,
-        // A number of threads that does not fit into `usize` means all cores.
-        jobs: args
-            .jobs
-            .and_then(|n| usize::try_from(n).ok())
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        jobs: args.jobs.map_or_else(all_cores, many),
         shard,
     };
     if swept {
@@ -451,11 +443,6 @@ pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
     names.sort_unstable();
     let at = names.windows(2).position(|w| w[0] == w[1])?;
     Some(names.swap_remove(at))
-}
-
-/// Returns whether an option needs the spend meter.
-fn watched(args: &RunArgs) -> bool {
-    args.status.is_some() || !args.spend_limit.is_empty() || args.otel.is_some()
 }
 
 fn shard(text: &str) -> anyhow::Result<(usize, usize)> {

@@ -11,7 +11,8 @@ use ctxbench_os::Signals;
 use ctxbench_provider::wire::apis;
 use ctxbench_util::files;
 
-const HELP: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 The first line of standard output is `listening on http://127.0.0.1:PORT`. API keys are ignored.
 The request header `x-ctxbench-fault` asks for a fault of that request; see docs/serve.md.
 
@@ -20,10 +21,7 @@ Examples:
       Reply with a description of each request
   ctxbench serve --script login-bug --fault '3:429;retry-after=1'
       Replay a scenario and refuse the third request
-";
-
-#[derive(clap::Args)]
-#[command(after_help = HELP)]
+")]
 pub(crate) struct ServeArgs {
     /// Provider API [default: all]
     #[arg(long, value_parser = PossibleValuesParser::new(apis().iter().map(|a| a.name)))]

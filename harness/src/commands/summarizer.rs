@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use clap::ValueHint;
 use ctxbench_mock::summarise::endpoint::{Address, Cassette, Endpoint, Key};
 use ctxbench_mock::summarise::{Summariser, SummaryScript};
 
@@ -22,6 +23,24 @@ impl FromStr for CassetteFile {
     fn from_str(text: &str) -> Result<CassetteFile, Infallible> {
         let path = text.strip_prefix("offline:");
         Ok(CassetteFile { path: path.unwrap_or(text).into(), offline: path.is_some() })
+    }
+}
+
+/// Options of a command with one summarizer.
+#[derive(clap::Args)]
+pub(super) struct OneSummarizer {
+    /// Summarizer, as for `run`
+    #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
+    summarizer: String,
+    /// File with the answers of a summarizer's server, as for `run`
+    #[arg(long, value_name = "[offline:]FILE")]
+    cassette: Option<CassetteFile>,
+}
+
+impl OneSummarizer {
+    pub(super) fn summariser(&self) -> anyhow::Result<Summariser> {
+        let name = std::slice::from_ref(&self.summarizer);
+        Ok(summarisers(name, self.cassette.as_ref())?.swap_remove(0))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::choice::{Choice, Chooser};
 use crate::survey::SessionSummary;
 use anyhow::bail;
 use ctxbench_replay::billing::BilledCalls;
+use ctxbench_replay::cut;
 use ctxbench_reports::{one_line, printable};
 use ctxbench_scenarios::bounds::is_about_a_number;
 use ctxbench_scenarios::formats::millis;
@@ -26,16 +27,6 @@ struct Placed {
     row: SessionSummary,
     /// The first number that was replaced, and how many were replaced.
     replaced: Option<(String, usize)>,
-}
-
-#[derive(Default)]
-struct Totals {
-    sessions: usize,
-    tokens: u64,
-    cost_usd: f64,
-    /// Number of sessions with a known cost.
-    priced: u64,
-    damaged: u64,
 }
 
 /// Lists the sessions. Each row is written as soon as its session is read.
@@ -99,7 +90,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     };
     drop(shown);
     skipped.report_all();
-    let nothing = out.totals.sessions == 0 && out.totals.damaged > 0;
+    let nothing = out.sessions == 0 && out.damaged > 0;
     match put {
         Ok(()) if nothing => bail!("no session could be read; the rows say why"),
         other => check_printed(other),
@@ -114,7 +105,12 @@ fn going(full: bool) -> ControlFlow<()> {
 struct Out {
     json: bool,
     wrote: bool,
-    totals: Totals,
+    sessions: usize,
+    tokens: u64,
+    cost_usd: f64,
+    /// Number of sessions with a known cost.
+    priced: u64,
+    damaged: u64,
     /// Notes on replaced numbers.
     replaced: Vec<String>,
     /// Notes on prices, with the number of sessions.
@@ -141,7 +137,7 @@ impl Out {
 
     fn session(&mut self, shown: &Progress, placed: Placed) -> io::Result<()> {
         let Placed { path, mut row, replaced } = placed;
-        row.bill_once(&mut self.billed, self.totals.sessions);
+        row.bill_once(&mut self.billed, self.sessions);
         if let Some((first, all)) = replaced {
             let more = if all > 1 { format!(", and {} more", all - 1) } else { String::new() };
             self.replaced.push(format!("{path}: {first}{more}"));
@@ -149,11 +145,10 @@ impl Out {
         for note in &row.cost_notes {
             *self.prices.entry(one_line(note)).or_default() += 1;
         }
-        let totals = &mut self.totals;
-        totals.sessions += 1;
-        totals.tokens += row.tokens;
-        totals.priced += u64::from(row.cost_usd.is_some());
-        totals.cost_usd += row.cost_usd.unwrap_or_default();
+        self.sessions += 1;
+        self.tokens += row.tokens;
+        self.priced += u64::from(row.cost_usd.is_some());
+        self.cost_usd += row.cost_usd.unwrap_or_default();
         if self.json {
             let mut value = serde_json::to_value(&row).map_err(io::Error::other)?;
             value["path"] = path.as_str().into();
@@ -182,7 +177,7 @@ impl Out {
     }
 
     fn damaged(&mut self, shown: &Progress, place: &Path, why: &LoadError) -> io::Result<()> {
-        self.totals.damaged += 1;
+        self.damaged += 1;
         if self.json {
             let line =
                 json!({"path": place.display().to_string(), "error": why.to_string()}).to_string();
@@ -193,18 +188,17 @@ impl Out {
 
     /// Writes the last line of the table.
     fn totals(&mut self) -> io::Result<()> {
-        let t = &self.totals;
         if self.json {
             return Ok(());
         }
-        let cost = match t.priced {
+        let cost = match self.priced {
             0 => "cost as recorded n/a".to_string(),
-            n => format!("{} as recorded in {n} of them", dollars(Some(t.cost_usd))),
+            n => format!("{} as recorded in {n} of them", dollars(Some(self.cost_usd))),
         };
-        let sessions = pluralize(t.sessions, "session");
-        let mut line = format!("{sessions}, {} tokens, {cost}", t.tokens);
-        if t.damaged > 0 {
-            line += &format!("; {} cannot be read", t.damaged);
+        let sessions = pluralize(self.sessions, "session");
+        let mut line = format!("{sessions}, {} tokens, {cost}", self.tokens);
+        if self.damaged > 0 {
+            line += &format!("; {} cannot be read", self.damaged);
         }
         writeln!(io::stdout().lock(), "{line}")
     }
@@ -217,18 +211,11 @@ fn dollars(usd: Option<f64>) -> String {
 /// Aligns the cells of a row. The last column has no fixed width.
 fn columns(words: [&str; 10]) -> String {
     let [agent, id, model, date, steps, tokens, peak, compactions, cost, path] = words;
+    let cut = |word: &str, most| cut(&printable(word), most);
     let (agent, id, model) = (cut(agent, 18), cut(id, 24), cut(model, 24));
     let path = printable(path);
     format!(
         "{agent:<18} {id:<24} {model:<24} {date:<10} {steps:>6} {tokens:>9} {peak:>9} \
          {compactions:>5} {cost:>9}  {path}"
     )
-}
-
-fn cut(word: &str, most: usize) -> String {
-    let word = printable(word);
-    match word.char_indices().nth(most) {
-        None => word,
-        Some(_) => word.chars().take(most - 1).chain(['…']).collect(),
-    }
 }

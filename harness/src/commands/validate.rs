@@ -12,13 +12,11 @@ use ctxbench_util::plural::pluralize;
 
 use super::{CheckFailed, input};
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench validate r.jsonl
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct ValidateArgs {
     #[arg(required = true, value_name = "FILE")]
     #[arg(help = format!("Recordings of {}, or folders or archives of them", formats::titles()))]
@@ -38,11 +36,7 @@ pub(crate) struct ValidateArgs {
 }
 
 fn ttl(text: &str) -> Result<Ttl, String> {
-    match text {
-        "5m" => Ok(Ttl::FiveMinutes),
-        "1h" => Ok(Ttl::OneHour),
-        _ => Err("expected 5m or 1h".into()),
-    }
+    serde_json::from_value(text.into()).map_err(|_| "expected 5m or 1h".into())
 }
 
 fn per_cent(text: &str) -> Result<f64, String> {
@@ -108,16 +102,12 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
     }
     if !all.is_empty() {
         match args.json {
-            true => super::print_data(&json(&all)?)?,
+            true => super::print_json(&json(&all))?,
             false => super::print(&table(&all, args))?,
         }
     }
     // All results were printed before the first error.
-    let mut bad = bad.into_iter();
-    if let Some(first) = bad.next() {
-        bad.for_each(|e| report!("error: {e:#}"));
-        return Err(first);
-    }
+    super::first_error(bad)?;
     let (_, exact, compared) = counted(&all, Validated::counts);
     match args.min {
         Some(min) if compared == 0 => {
@@ -206,17 +196,16 @@ fn share(part: usize, whole: usize) -> String {
     if whole == 0 { "n/a".into() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
 }
 
-fn json(all: &[Validated]) -> anyhow::Result<String> {
+fn json(all: &[Validated]) -> serde_json::Value {
     let sum = |(_, exact, compared): (usize, usize, usize)| {
         let pct = (compared > 0).then(|| 100.0 * exact as f64 / compared as f64);
         serde_json::json!({"exact": exact, "compared": compared, "exact_pct": pct})
     };
-    let out = serde_json::json!({
+    serde_json::json!({
         "counted": sum(counted(all, Validated::counts)),
         "gateways": sum(counted(all, |v| !v.counts())),
         "files": all,
-    });
-    Ok(serde_json::to_string_pretty(&out)?)
+    })
 }
 
 fn table(all: &[Validated], args: &ValidateArgs) -> String {

@@ -18,6 +18,11 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Returns a number of things, at most as many as there can be.
+pub(super) fn many(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
 pub(super) fn calibrate(text: &str) -> Result<Calibrate, String> {
     let found = Calibrate::ALL.into_iter().find(|c| c.word() == text);
     found.ok_or_else(|| format!("one of {}", Calibrate::ALL.map(Calibrate::word).join(", ")))

@@ -31,6 +31,8 @@ const ASIDE: &str = "Work on the project";
 /// A request and its outcome.
 #[derive(Debug)]
 pub(super) struct Exchange {
+    /// The server's number of the request.
+    pub(super) id: u64,
     /// Number of the move in which it arrived.
     pub(super) step: usize,
     pub(super) purpose: Purpose,
@@ -109,8 +111,6 @@ pub(super) struct Director {
     giving: Option<(u64, PlannedReply)>,
     /// The last reply of the session, if its stream was aborted.
     broken: Option<PlannedReply>,
-    /// Index of open exchanges by the server's request number.
-    open: HashMap<u64, usize>,
     /// Hashes of all request bodies.
     heard: HashSet<u64>,
     /// Number of requests since the last reply of the session.
@@ -231,16 +231,11 @@ impl Director {
         error
     }
 
-    /// Begins an exchange and returns its index. The order is that of the answers, whichever ends
-    /// first.
-    fn begin_exchange(
-        &mut self,
-        purpose: Option<Purpose>,
-        request: &Arrived,
-        on_purpose: bool,
-    ) -> usize {
+    /// Begins an exchange. The order is that of the answers, whichever ends first.
+    fn begin_exchange(&mut self, purpose: Option<Purpose>, request: &Arrived, on_purpose: bool) {
         let purpose = purpose.unwrap_or(Purpose::Other);
         self.exchanges.push(Exchange {
+            id: request.id,
             step: self.step,
             purpose,
             nth: self.counted.get(&purpose).copied().unwrap_or_default(),
@@ -253,7 +248,6 @@ impl Director {
             again: !self.heard.insert(key(request)),
             on_purpose,
         });
-        self.exchanges.len() - 1
     }
 
     /// Returns the answer to a request. The outer error ends the drive.
@@ -265,8 +259,7 @@ impl Director {
         self.hear()?;
         let purpose = self.purpose(request, prompt);
         let fault = purpose.and_then(|p| self.fault(p));
-        let at = self.begin_exchange(purpose, request, fault.is_some());
-        self.open.insert(request.id, at);
+        self.begin_exchange(purpose, request, fault.is_some());
         if let Some(fault) = fault {
             self.now = self.now.saturating_add(fault.after_ms);
             self.giving = None;
@@ -358,23 +351,21 @@ impl Speaker for SharedDirector {
     fn saw(&mut self, seen: RequestOutcome) {
         let mut d = self.lock();
         let RequestOutcome { request, http, on_purpose, outcome } = seen;
-        let at = match d.open.remove(&request.id) {
-            Some(at) => at,
+        let known = d.exchanges.iter().rposition(|e| e.id == request.id);
+        if known.is_none() {
             // The server itself refused it.
-            None => {
-                if let Err(why) = d.hear() {
-                    d.give_up(why);
-                    return;
-                }
-                let purpose = request.prompt.as_ref().and_then(|p| d.purpose(&request, p));
-                if let Some(purpose) = purpose.filter(|_| on_purpose) {
-                    *d.counted.entry(purpose).or_default() += 1;
-                }
-                d.begin_exchange(purpose, &request, on_purpose)
+            if let Err(why) = d.hear() {
+                d.give_up(why);
+                return;
             }
-        };
+            let purpose = request.prompt.as_ref().and_then(|p| d.purpose(&request, p));
+            if let Some(purpose) = purpose.filter(|_| on_purpose) {
+                *d.counted.entry(purpose).or_default() += 1;
+            }
+            d.begin_exchange(purpose, &request, on_purpose);
+        }
+        let at = known.unwrap_or(d.exchanges.len() - 1);
         let hash = key(&request);
-        let outcome = outcome.unwrap_or_else(|| Err(ModelError::invalid("no reply")));
         let on_purpose = on_purpose || d.exchanges[at].on_purpose;
         let key = match &outcome {
             Ok(reply) if reply.stop != StopReason::Compaction && !on_purpose => {

@@ -67,7 +67,7 @@ fn over(director: &mut SharedDirector, sent: &RequestInProgress) {
         request: request(sent.id, wire(), PATH, &sent.body, prompt),
         http: sent.said.as_ref().map_or(400, |_| 200),
         on_purpose: false,
-        outcome: Some(sent.said.as_ref().map(reply).map_err(Clone::clone)),
+        outcome: sent.said.as_ref().map(reply).map_err(Clone::clone),
     });
 }
 
@@ -144,7 +144,8 @@ fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
         };
         d.answer(&of(id), &prompt).ok().unwrap();
         let request = of(id + 1);
-        d.saw(RequestOutcome { request, http: 500, on_purpose: true, outcome: None });
+        let outcome = Err(ModelError::invalid("no reply"));
+        d.saw(RequestOutcome { request, http: 500, on_purpose: true, outcome });
     }
     let purposes: Vec<Purpose> =
         exchanges_of(&d).into_iter().map(|(_, purpose, _)| purpose).collect();

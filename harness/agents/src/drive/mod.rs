@@ -38,11 +38,11 @@ use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
 use serde::Serialize;
 
-use crate::serve::{ServeOptions, Server, Summaries};
+use crate::serve::{ServeOptions, Server};
 use agent::{Agent, DriveError, Purpose};
 use child::{Patience, Stopped};
-use ctxbench_mock::summarise::{Summariser, SummaryDesk};
-use ctxbench_os::shutdown;
+use ctxbench_mock::summarise::Summariser;
+use ctxbench_os::{block_on, shutdown};
 use ctxbench_replay::{GO_ON, MAX_FAILURES};
 use deliver::Channel;
 use director::{Exchange, SharedDirector};
@@ -230,8 +230,6 @@ pub fn drive(
     agent: &Agent,
     options: &DriveOptions,
 ) -> Result<Driven, DriveError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(failed_to("start the runtime"))?;
     let session = match agent.tool {
         Some(_) => plan::with_final_replies(&scenario.session),
         None => scenario.session.clone(),
@@ -269,12 +267,13 @@ pub fn drive(
         exchanges: vec![],
         end: DriveEnd::default(),
     };
-    driven.end = runtime.block_on(driven.run(&program, options, &director, &mut scratch))?;
+    let ended = block_on(driven.run(&program, options, &director, &mut scratch));
+    driven.end = ended.map_err(failed_to("start the runtime"))??;
     if shutdown::is_requested() {
         return Err(DriveError("interrupted".into()));
     }
     driven.notes = record::notes(&agent.name, driven.strategy.as_ref(), scratch.path());
-    drop((scratch, runtime));
+    drop(scratch);
     let mut d = director.lock();
     driven.unused_faults = faults::unused_faults(&options.faults, &d);
     driven.end.stopped = d.stuck.take().or(driven.end.stopped);
@@ -327,11 +326,8 @@ impl Driven {
         let row = format!("real-{}", self.agent.name);
         let server = Server::bind(ServeOptions {
             speaker: Some(Box::new(director.clone())),
-            summaries: Summaries {
-                by: options.summariser.read_for(&self.session, &row, &self.agent.name),
-                facts: self.session.facts.as_slice().into(),
-                desk: SummaryDesk::default(),
-            },
+            summariser: options.summariser.read_for(&self.session, &row, &self.agent.name),
+            facts: self.session.facts.as_slice().into(),
             faults: plans.collect(),
             window: Some(self.window),
             log: log.map(|file| Box::new(file) as _),

@@ -14,10 +14,11 @@ use super::director::Exchange;
 use super::observed_session::Extent;
 use super::{Aside, Driven, observed_session, replay_strategy, unclassified};
 use ctxbench_mock::summarise::Summariser;
+use ctxbench_os::block_on;
 use ctxbench_replay::{Options, not_run};
 
 /// Outcome of a drive.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DriveOutcome {
     /// Row of the agent.
     pub real: RunRecord,
@@ -34,12 +35,6 @@ pub struct DriveOutcome {
 }
 
 impl DriveOutcome {
-    /// Returns an outcome with the agent's row only.
-    pub fn of_row(real: RunRecord) -> DriveOutcome {
-        let (asides, refused) = (vec![], vec![]);
-        DriveOutcome { real, ours: None, asides, refused, failed: 0, unused_faults: vec![] }
-    }
-
     /// Returns the agreement of the two rows, if both reached the end of the session.
     pub fn agreement(&self) -> Option<&Agreement> {
         self.ours.as_ref()?.beside.as_ref()?.agreement.as_ref()
@@ -52,7 +47,10 @@ const EXACT_PCT: f64 = 0.1;
 /// Measures a drive.
 pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
     let extent = if driven.end.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
-    let model = driven.spoken();
+    // The model with the agent's wire format.
+    let work = observed_session::work(&driven.exchanges).next();
+    let wire = work.map_or(driven.model.wire.clone(), |(e, _)| e.wire.name.into());
+    let model = Model { wire, ..driven.model.clone() };
     // The observed session, without scaling.
     let lived = |extent, faults| {
         let session = observed_session::observed(driven, extent);
@@ -69,7 +67,8 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
         refused: driven.refused(),
         failed: driven.end.failures.len(),
         unused_faults: driven.unused_faults.clone(),
-        ..DriveOutcome::of_row(real)
+        real,
+        ours: None,
     };
     if !driven.has_asked() {
         // There is nothing to measure or to compare.
@@ -116,13 +115,6 @@ fn add_note(record: &mut RunRecord, more: String) {
 }
 
 impl Driven {
-    /// Returns the model with the agent's wire format.
-    fn spoken(&self) -> Model {
-        let work = observed_session::work(&self.exchanges).next();
-        let wire = work.map_or(self.model.wire.clone(), |(e, _)| e.wire.name.into());
-        Model { wire, ..self.model.clone() }
-    }
-
     fn replayed(&self, scenario: &Scenario, spec: &Spec, model: &Model) -> RunRecord {
         let again = Summariser::Again(self.summaries().into(), Box::new(self.summariser.clone()));
         let options = Options {
@@ -133,10 +125,8 @@ impl Driven {
             shown: Some(observed_session::fixed(self).into()),
             ..Options::default()
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let replayed = runtime
-            .map(|rt| rt.block_on(ctxbench_replay::replay(scenario, spec, model, &options)).record);
-        replayed.unwrap_or_else(|e| {
+        let replayed = block_on(ctxbench_replay::replay(scenario, spec, model, &options));
+        replayed.map(|replayed| replayed.record).unwrap_or_else(|e| {
             let why = format!("the runtime could not be started: {e}");
             not_run(scenario, spec, model, Status::Error, why)
         })

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ctxbench_os::PipedProcess;
 use ctxbench_os::shutdown::TempFolder;
+use ctxbench_os::{PipedProcess, block_on};
 use ctxbench_reports::printable;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
@@ -27,8 +27,7 @@ impl Agent {
         asking.current_dir(home.path()).env_clear();
         asking.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         asking.env("HOME", home.path()).env("TMPDIR", home.path());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let (text, ended) = runtime.map_err(failed)?.block_on(async {
+        let (text, ended) = block_on(async {
             let mut process = PipedProcess::spawn(&mut asking).map_err(failed)?;
             process.stdin = None;
             let mut out = Vec::new();
@@ -38,8 +37,9 @@ impl Agent {
             });
             let ended = ended.await;
             out.extend(process.stop(usize::MAX).await.into_bytes());
-            Ok::<_, String>((String::from_utf8_lossy(&out).into_owned(), ended))
-        })?;
+            Ok((String::from_utf8_lossy(&out).into_owned(), ended))
+        })
+        .unwrap_or_else(|e| Err(failed(e)))?;
         match (ended, text.split_whitespace().find_map(version_in)) {
             // An error message may contain any number.
             (Ok(Some(status)), _) if !status.success() => {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ctxbench_os::PipedProcess;
 use ctxbench_strategies::SpecError;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdout, Command};
 use tokio::time::timeout;
 
@@ -144,30 +144,23 @@ async fn next_line(
     stdout: &mut BufReader<ChildStdout>,
     budget: &mut Budget,
 ) -> Result<Vec<u8>, String> {
-    let mut line = Vec::new();
     loop {
-        let read =
-            stdout.fill_buf().await.map_err(|e| format!("failed to read its output: {e}"))?;
-        let end = read.iter().position(|b| *b == b'\n');
-        let taken = end.unwrap_or(read.len());
-        budget.bytes = budget
-            .bytes
-            .checked_sub(taken)
-            .ok_or_else(|| format!("its answer has more than {MAX_OUTPUT_BYTES} bytes"))?;
-        line.extend_from_slice(&read[..taken]);
-        let over = read.is_empty();
-        stdout.consume(taken + usize::from(end.is_some()));
-        if end.is_some() {
-            budget.lines = budget
-                .lines
-                .checked_sub(1)
-                .ok_or_else(|| format!("it made more than {MAX_CALLS} calls for one answer"))?;
+        let mut line = Vec::new();
+        let mut rest = (&mut *stdout).take(budget.bytes as u64 + 1);
+        let read = rest.read_until(b'\n', &mut line).await;
+        read.map_err(|e| format!("failed to read its output: {e}"))?;
+        let has_end = line.pop_if(|b| *b == b'\n').is_some();
+        let bytes = budget.bytes.checked_sub(line.len());
+        budget.bytes =
+            bytes.ok_or_else(|| format!("its answer has more than {MAX_OUTPUT_BYTES} bytes"))?;
+        if !has_end {
+            return Ok(Vec::new());
         }
-        match (end, line.iter().all(u8::is_ascii_whitespace)) {
-            (Some(_), true) => line.clear(),
-            (Some(_), false) => return Ok(line),
-            (None, _) if over => return Ok(Vec::new()),
-            (None, _) => {}
+        let lines = budget.lines.checked_sub(1);
+        budget.lines =
+            lines.ok_or_else(|| format!("it made more than {MAX_CALLS} calls for one answer"))?;
+        if !line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(line);
         }
     }
 }

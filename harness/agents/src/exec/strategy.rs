@@ -39,10 +39,8 @@ impl Exec {
     /// Starts the program and introduces the session.
     async fn start(&mut self, s: &mut Engine) -> Result<(), Broken> {
         self.end(s).await;
-        match Process::start(&self.command, self.limits.timeout) {
-            Ok(process) => self.process = Some(process),
-            Err(why) => return Err(self.broken(s, "initialize", why).await),
-        }
+        let process = Process::start(&self.command, self.limits.timeout);
+        self.process = Some(self.checked(s, "initialize", process).await?);
         let model = s.model.clone();
         let (id, agent) = s.host().session();
         let (id, agent) = (id.to_string(), agent.map(str::to_string));
@@ -69,11 +67,10 @@ impl Exec {
         });
         let answer = self.ask::<Introduction>(s, "initialize", introduction).await?;
         let Introduction { name, version, dialect, moments } = answer;
-        let Some(known) = Dialect::named(&dialect, s.sample_request()) else {
-            let why = format!("unknown dialect `{dialect}`; expected one of {}", NAMES.join(", "));
-            return Err(self.broken(s, "initialize", why).await);
-        };
-        self.dialect = Some(known);
+        let known = Dialect::named(&dialect, s.sample_request()).ok_or_else(|| {
+            format!("unknown dialect `{dialect}`; expected one of {}", NAMES.join(", "))
+        });
+        self.dialect = Some(self.checked(s, "initialize", known).await?);
         self.moments = moments;
         s.note(Event::Program { name, version });
         Ok(())
@@ -111,9 +108,7 @@ impl Exec {
     /// Restarts the program and sends it the whole state.
     async fn start_again(&mut self, s: &mut Engine, why: Reason) -> Result<(), Broken> {
         let ready = self.absorb(s).and_then(|()| self.show_state(s));
-        if let Err(why) = ready {
-            return Err(self.broken(s, "context", why).await);
-        }
+        self.checked(s, "context", ready).await?;
         self.start(s).await?;
         self.unsent = self.state.messages().len();
         self.new_messages.clear();
@@ -134,9 +129,8 @@ impl Exec {
             Reason::Resume => Phase::PreTurn,
             Reason::Turn | Reason::Step | Reason::Overflow => Phase::MidTurn,
         };
-        if let Err(why) = self.absorb(s) {
-            return Err(self.broken(s, "context", why).await);
-        }
+        let absorbed = self.absorb(s);
+        self.checked(s, "context", absorbed).await?;
         let messages = self.state.messages();
         let added = messages[messages.len() - self.unsent..].to_vec();
         self.unsent = 0;
@@ -150,10 +144,8 @@ impl Exec {
             ..more
         };
         let shown: ContextAnswer = self.ask(s, "context", ask).await?;
-        match self.apply(s, shown) {
-            Ok(changed) => Ok(changed),
-            Err(why) => Err(self.broken(s, "context", why).await),
-        }
+        let changed = self.apply(s, shown);
+        self.checked(s, "context", changed).await
     }
 
     /// Sends an event and ignores the answer.
@@ -199,10 +191,7 @@ impl Strategy for Exec {
             return raw;
         }
         let block = raw.clone().build(id, vec![Origin { message: id, part: 0 }]);
-        match self.admitted(s, id, block).await {
-            Some(text) => text,
-            None => raw,
-        }
+        self.admitted(s, id, block).await.unwrap_or(raw)
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
@@ -300,8 +289,7 @@ impl Strategy for Exec {
             return s.truncate_after(to);
         }
         let ready = self.absorb(s).and_then(|()| self.show_state(s));
-        if let Err(why) = ready {
-            self.broken(s, "rewind", why).await;
+        if self.checked(s, "rewind", ready).await.is_err() {
             return;
         }
         s.truncate_after(to);
@@ -345,12 +333,6 @@ impl Exec {
             [one] if one.kind == BlockKind::Output => Ok(Draft::clone(one)),
             _ => Err("the message of the answer is not the result of this call".to_string()),
         });
-        match draft {
-            Ok(draft) => Some(draft),
-            Err(why) => {
-                self.broken(s, "admit", why).await;
-                None
-            }
-        }
+        self.checked(s, "admit", draft).await.ok()
     }
 }

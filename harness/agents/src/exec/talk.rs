@@ -22,19 +22,21 @@ impl Exec {
         method: &'static str,
         params: impl Serialize,
     ) -> Result<A, Broken> {
-        match self.answer(s, method, params).await {
-            Ok(answer) => Ok(answer),
-            Err(why) => Err(self.broken(s, method, why).await),
-        }
+        let answer = self.answer(s, method, params).await;
+        self.checked(s, method, answer).await
     }
 
-    /// Records an error and ends the program.
-    pub(super) async fn broken(
+    /// Returns the value of a result. An error at a call is recorded and ends the program.
+    pub(super) async fn checked<T>(
         &mut self,
         s: &mut Engine,
         method: &'static str,
-        why: String,
-    ) -> Broken {
+        result: Result<T, String>,
+    ) -> Result<T, Broken> {
+        let why = match result {
+            Ok(value) => return Ok(value),
+            Err(why) => why,
+        };
         let stderr = match self.process.take() {
             Some(process) => process.stderr_tail().await,
             None => String::new(),
@@ -45,7 +47,7 @@ impl Exec {
         }
         self.failed = Some(error.clone());
         s.note(Event::StrategyFailed(error));
-        Broken
+        Err(Broken)
     }
 
     async fn answer<A: DeserializeOwned>(

@@ -1,32 +1,17 @@
 //! The program that is recorded: it has the terminal, our signals reach it, its end is ours.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 
 use ctxbench_os::{EndSignal, Signals};
 #[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::Command;
-
-/// A program to be started.
-pub struct ChildProgram {
-    /// As typed.
-    pub name: OsString,
-    /// Its arguments.
-    pub arguments: Vec<OsString>,
-    /// Environment variables to add to ours.
-    pub environment: BTreeMap<String, String>,
-}
 
 /// Runs a program to its end and returns its exit code; of one that a signal ended, 128 and the number
 /// of the signal, as shells say it.
-pub async fn run(program: &ChildProgram) -> io::Result<u8> {
-    let mut command = Command::new(&program.name);
-    command.args(&program.arguments).envs(&program.environment);
+pub async fn run(program: Command) -> io::Result<u8> {
     let mut signals = Signals::listen();
-    let mut child = command.spawn()?;
+    let mut child = tokio::process::Command::from(program).spawn()?;
     let id = child.id();
     loop {
         tokio::select! {

@@ -12,7 +12,7 @@ use ctxbench_scenarios::formats::exchanges::{Bodies, Exchange, Header, Line, Pas
 use ctxbench_os::redact::Redactor;
 
 /// A recording that grows.
-pub(super) struct RecordingFile(Mutex<FileState>);
+pub struct RecordingFile(Mutex<FileState>);
 
 struct FileState {
     file: File,
@@ -68,8 +68,8 @@ impl RecordingFile {
         }
     }
 
-    /// Returns the number of exchanges, and why the file is incomplete.
-    pub(super) fn outcome(&self) -> (u64, Option<String>) {
+    /// Returns the number of requests for replies, and why the file is incomplete.
+    pub fn outcome(&self) -> (u64, Option<String>) {
         let state = self.0.lock();
         state.map_or((0, None), |s| (s.exchanges, s.failed.as_ref().map(ToString::to_string)))
     }

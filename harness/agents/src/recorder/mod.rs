@@ -22,7 +22,8 @@ use ctxbench_scenarios::formats::exchanges::Header;
 use tokio::net::TcpListener;
 
 pub use address::{Upstreams, variables};
-pub use child::{ChildProgram, run};
+pub use child::run;
+pub use file::RecordingFile;
 
 use crate::serve::Clock;
 use ctxbench_os::accept::{bind, listen};
@@ -33,16 +34,6 @@ pub struct Recorder {
     listener: TcpListener,
     address: SocketAddr,
     shared: Arc<proxy::ProxyState>,
-}
-
-/// Gives the summary of a recording after its end.
-pub struct RecorderHandle(Arc<proxy::ProxyState>);
-
-impl RecorderHandle {
-    /// Returns the number of requests for replies, and why the file is not whole.
-    pub fn summary(&self) -> (u64, Option<String>) {
-        self.0.recording.outcome()
-    }
 }
 
 impl Recorder {
@@ -56,7 +47,7 @@ impl Recorder {
         clock: Clock,
     ) -> std::io::Result<Recorder> {
         let (listener, address) = bind(port).await?;
-        let recording = file::RecordingFile::create(out, header)?;
+        let recording = Arc::new(RecordingFile::create(out, header)?);
         let (client, number) = (post::client(), AtomicU64::new(0));
         let shared = Arc::new(proxy::ProxyState { upstreams, client, recording, clock, number });
         Ok(Recorder { listener, address, shared })
@@ -67,9 +58,9 @@ impl Recorder {
         format!("http://{}", self.address)
     }
 
-    /// Returns a handle that outlives the recorder.
-    pub fn witness(&self) -> RecorderHandle {
-        RecorderHandle(self.shared.clone())
+    /// Returns the recording, which outlives the recorder.
+    pub fn recording(&self) -> Arc<RecordingFile> {
+        self.shared.recording.clone()
     }
 
     /// Passes requests on until `until` is ready; running answers may take two more seconds.

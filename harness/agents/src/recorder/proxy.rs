@@ -31,7 +31,7 @@ const BODY_LIMIT: usize = 256 << 20;
 pub(super) struct ProxyState {
     pub(super) upstreams: Upstreams,
     pub(super) client: HttpClient<Body>,
-    pub(super) recording: RecordingFile,
+    pub(super) recording: Arc<RecordingFile>,
     pub(super) clock: Clock,
     pub(super) number: AtomicU64,
 }

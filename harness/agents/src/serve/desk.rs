@@ -6,14 +6,15 @@ use ctxbench_core::Millis;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::request::{ModelError, Reply, StopReason};
 use ctxbench_provider::Prompt;
-use ctxbench_provider::wire::{self, ALL, Wire};
+use ctxbench_provider::wire::{self, ALL, Api, Wire};
 
+use super::ServeOptions;
 use super::echo::Echo;
 use super::faults::Faults;
 use super::limit::limit;
 use super::log::RequestLog;
 use super::speaker::{Arrived, ModelAnswer, Speaker};
-use super::{ServeOptions, Summaries};
+use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_mock::{Live, PlannedReply, ProviderModel, ProviderOptions};
 
 /// The accounts, one per wire for which there are models. Wires share nothing, not even a cache:
@@ -29,14 +30,15 @@ pub(super) struct ServerState {
 
 impl ServerState {
     pub(super) fn new(options: ServeOptions) -> Self {
-        let live = Live { window: options.window };
-        let accounts = ALL.iter().filter_map(|w| account(w, &options.summaries));
+        let desk = SummaryDesk::default();
+        let accounts = ALL.iter().filter_map(|w| account(w, &options, &desk));
+        let accounts = accounts.map(ProviderModel::new).collect();
         ServerState {
-            accounts: accounts.map(|o| ProviderModel::live(o, live)).collect(),
+            accounts,
             speaker: options.speaker.unwrap_or_else(|| Box::new(Echo::default())),
             faults: Faults::new(options.faults),
             log: RequestLog::new(options.log),
-            live,
+            live: Live { window: options.window },
             replies: 0,
         }
     }
@@ -44,10 +46,7 @@ impl ServerState {
     /// Returns the model of a name, with or without a date suffix, if the wire serves it.
     pub(super) fn model(&self, wire: Wire, name: &str) -> Result<Model, ModelError> {
         let found = model::find_recorded(name).filter(|m| speaks(wire, m));
-        found.map(|m| self.live.model(m)).ok_or_else(|| {
-            let (code, message) = (wire.api.unknown_model)(name);
-            wire.api.refusal(404, Some(code.into()), message)
-        })
+        found.map(|m| self.live.model(m)).ok_or_else(|| no_model(wire.api, name))
     }
 
     fn account(&mut self, wire: Wire) -> &mut ProviderModel {
@@ -89,18 +88,24 @@ impl ServerState {
     }
 }
 
+pub(super) fn no_model(api: Api, name: &str) -> ModelError {
+    let (code, message) = (api.unknown_model)(name);
+    api.refusal(404, Some(code.into()), message)
+}
+
 fn speaks(wire: Wire, model: &Model) -> bool {
     wire::for_model(model).api == wire.api
 }
 
-fn account(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
+fn account(wire: Wire, options: &ServeOptions, desk: &SummaryDesk) -> Option<ProviderOptions> {
     let default = model::find(DEFAULT_MODEL).ok().filter(|m| speaks(wire, m));
     let model = default.or_else(|| model::catalogue().iter().find(|m| speaks(wire, m)))?;
     let model = Arc::new(Model { wire: wire.name.into(), ..model.clone() });
     Some(ProviderOptions {
-        summariser: summaries.by.clone(),
-        facts: summaries.facts.clone(),
-        desk: summaries.desk.clone(),
+        summariser: options.summariser.clone(),
+        facts: options.facts.clone(),
+        desk: desk.clone(),
+        live: Some(Live { window: options.window }),
         ..ProviderOptions::new(model)
     })
 }

@@ -16,7 +16,7 @@ use ctxbench_util::escapes;
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use super::desk::ServerState;
+use super::desk::{ServerState, no_model};
 use super::log::{LogLine, LogTexts};
 use super::route::{Route, route};
 use super::speaker::{self, Arrived, RequestOutcome};
@@ -84,7 +84,7 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
             let (status, body) = api.encode_refusal(&error, retry_after);
             line.error = Some(error.message.clone());
             if let Some(seen) = &mut seen {
-                seen.outcome = Some(Err(error));
+                seen.outcome = Err(error);
             }
             let mut refused = response(status, "application/json", body);
             if let Some(seconds) = retry_after {
@@ -156,7 +156,7 @@ async fn answer(
         },
         http: 0,
         on_purpose: fault.status.is_some() || fault.overflow || fault.cut.is_some(),
-        outcome: None,
+        outcome: Err(ModelError::invalid("no reply")),
     });
     seen.request.body = read(body, wire, shared.body_limit).await?;
     if fault.slow_ms > 0 {
@@ -185,13 +185,13 @@ async fn answer(
     seen.request.thinking = asked.thinking;
     let now = (shared.clock)();
     let reply = shared.desk().answer(&seen.request, prompt, model.max_output, now)?;
-    let whole = fault.cut.is_none();
-    seen.outcome = Some(if whole {
-        Ok(reply.clone())
-    } else {
-        let message = "the stream was cut on purpose".into();
-        Err(ModelError { kind: ErrorKind::Stream, status: 200, code: None, message })
-    });
+    seen.outcome = match fault.cut {
+        None => Ok(reply.clone()),
+        Some(_) => {
+            let message = "the stream was cut on purpose".into();
+            Err(ModelError { kind: ErrorKind::Stream, status: 200, code: None, message })
+        }
+    };
     line.usage(&reply.billed);
     line.cost_usd = model::cost_of_reply(&model, &reply).total();
     let whole = match &kept {
@@ -298,11 +298,6 @@ fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelError> {
 fn refusal(api: Api, status: u16, message: String) -> ModelError {
     let code = api.status_code(status);
     api.refusal(status, code.map(str::to_string), message)
-}
-
-pub(super) fn no_model(api: Api, name: &str) -> ModelError {
-    let (code, message) = (api.unknown_model)(name);
-    api.refusal(404, Some(code.into()), message)
 }
 
 /// Error for an unreadable body. A lone surrogate, as programs in JavaScript write it, is reported

@@ -3,13 +3,14 @@
 
 use std::io::Write;
 
-use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::model::Counting;
 use ctxbench_core::usage::Usage;
 use ctxbench_provider::{Content, Item, Prompt};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use ctxbench_os::sha256;
+use ctxbench_replay::TraceItem;
 
 /// Shorter texts are written into the log, as in traces, bytes.
 const SHORT: usize = 200;
@@ -23,21 +24,20 @@ pub(super) enum LogTexts {
     All,
 }
 
+#[skip_serializing_none]
 #[derive(Default, Serialize)]
 pub(super) struct LogLine {
     pub(super) seq: u64,
     pub(super) method: String,
     pub(super) path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
     /// The reply comes as events.
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) items: Vec<LoggedPiece>,
+    pub(super) items: Vec<TraceItem<'static>>,
     pub(super) tools: bool,
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) tools_tokens: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_tokens: Option<u64>,
     pub(super) input_tokens: u64,
     pub(super) cache_read: u64,
@@ -49,9 +49,7 @@ pub(super) struct LogLine {
     pub(super) http: u16,
     /// `ok`, or the kind of failure.
     pub(super) status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fault: Option<String>,
     /// Value of the `retry-after` header, seconds.
     #[serde(skip)]
@@ -62,23 +60,6 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-#[derive(Serialize)]
-pub(super) struct LoggedPiece {
-    kind: BlockKind,
-    role: Role,
-    bytes: usize,
-    tokens: u64,
-    sha256: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    cache: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-}
-
 impl LogLine {
     /// Records the contents of a prompt.
     pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, texts: LogTexts) {
@@ -87,7 +68,7 @@ impl LogLine {
         self.max_tokens = prompt.max_tokens;
         if texts != LogTexts::Nothing {
             self.tools_tokens = prompt.tools_tokens(by);
-            self.items = prompt.items.iter().map(|i| logged_piece(by, i, texts)).collect();
+            self.items = prompt.items.iter().map(|i| logged_item(by, i, texts)).collect();
         }
     }
 
@@ -100,23 +81,24 @@ impl LogLine {
     }
 }
 
-fn logged_piece(by: &Counting, item: &Item, texts: LogTexts) -> LoggedPiece {
+fn logged_item(by: &Counting, item: &Item, texts: LogTexts) -> TraceItem<'static> {
     let (id, name) = match &*item.content {
         Content::Call { id, name, .. } => (Some(id), Some(name)),
         Content::Output { id, .. } => (Some(id), None),
         _ => (None, None),
     };
     let text = item.text();
-    LoggedPiece {
+    TraceItem {
         kind: item.block_kind(),
         role: item.role,
         bytes: text.len(),
         tokens: item.tokens(by),
-        sha256: sha256(text),
-        id: id.map(|s| s.to_string()),
-        name: name.map(|s| s.to_string()),
+        sha256: sha256(text).into(),
+        id: id.map(|s| s.to_string().into()),
+        name: name.map(|s| s.to_string().into()),
+        form: None,
         cache: item.cache.is_some(),
-        text: (texts == LogTexts::All || text.len() < SHORT).then(|| text.to_string()),
+        text: (texts == LogTexts::All || text.len() < SHORT).then(|| text.to_string().into()),
     }
 }
 

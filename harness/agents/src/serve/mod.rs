@@ -26,7 +26,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::Request;
 use ctxbench_core::Millis;
-use ctxbench_mock::summarise::{Summariser, SummaryDesk};
+use ctxbench_mock::summarise::Summariser;
 use ctxbench_provider::wire::Api;
 use ctxbench_session::fact::Fact;
 use http_body_util::BodyExt;
@@ -38,21 +38,6 @@ pub use faults::{BadFault, Fault, FaultPlan, request_numbers};
 pub use handle::FAULT_HEADER;
 pub use script::ReplyScript;
 pub use speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
-
-/// Writer of the summaries that the provider is asked for, and the facts it may use.
-#[derive(Clone, Debug)]
-pub struct Summaries {
-    pub by: Summariser,
-    pub facts: Arc<[Fact]>,
-    pub desk: SummaryDesk,
-}
-
-impl Default for Summaries {
-    fn default() -> Self {
-        let (facts, desk) = (Arc::from(Vec::new()), SummaryDesk::default());
-        Summaries { by: Summariser::Extractive, facts, desk }
-    }
-}
 
 /// Largest request body, bytes: Anthropic's limit (docs/sources/anthropic-api.md §2.5); for OpenAI
 /// assumed.
@@ -75,7 +60,9 @@ pub struct ServeOptions {
     pub port: u16,
     /// Speaker that decides the replies; `None` = replies describe the request.
     pub speaker: Option<Box<dyn Speaker>>,
-    pub summaries: Summaries,
+    /// Writer of the summaries that the provider is asked for, and the facts it may use.
+    pub summariser: Summariser,
+    pub facts: Arc<[Fact]>,
     /// Deliberate faults, by the number of the request.
     pub faults: Vec<FaultPlan>,
     /// Window that replaces the window of every model, tokens.
@@ -92,7 +79,8 @@ impl Default for ServeOptions {
             api: None,
             port: 0,
             speaker: None,
-            summaries: Summaries::default(),
+            summariser: Summariser::default(),
+            facts: Arc::default(),
             faults: Vec::new(),
             window: None,
             body_limit: BODY_LIMIT,

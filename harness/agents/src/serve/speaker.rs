@@ -62,7 +62,7 @@ pub struct RequestOutcome {
     /// answer was lost.
     pub on_purpose: bool,
     /// Reply, or why there is none.
-    pub outcome: Option<Result<Reply, ModelError>>,
+    pub outcome: Result<Reply, ModelError>,
 }
 
 /// Tool definitions without the white space between them, in which a provider sees nothing; `None`

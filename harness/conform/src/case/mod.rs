@@ -24,13 +24,6 @@ pub use request::{
 /// Error that prevents a case from running.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseError {
-    /// The file is not JSON, or a member of a case is unknown, missing or mistyped.
-    #[error("{at}: {source}")]
-    Shape {
-        /// Path of the file or object.
-        at: String,
-        source: serde_json::Error,
-    },
     /// A value of a case is invalid.
     #[error("{at}: expected {expected}, found {found}")]
     Value {
@@ -40,16 +33,22 @@ pub enum CaseError {
         expected: String,
         found: String,
     },
-    /// An agent, version or wire that is not known here.
-    #[error("unknown {what} `{name}`")]
-    Unknown {
-        /// Kind of the unknown name, such as `version`.
-        what: &'static str,
-        name: String,
-    },
-    /// A strategy waits for something that is not in the case.
-    #[error("the run of the case does not end")]
-    Unfinished,
+    /// The file is no case, something in it is not known here, or its run does not end.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl CaseError {
+    /// The file at a path, or the object in it, is not JSON, or a member is unknown, missing or
+    /// mistyped.
+    pub(crate) fn shape(at: &str, why: &serde_json::Error) -> CaseError {
+        CaseError::Other(format!("{at}: {why}"))
+    }
+
+    /// An agent, version or wire is not known here.
+    pub(crate) fn unknown(what: &str, name: &str) -> CaseError {
+        CaseError::Other(format!("unknown {what} `{name}`"))
+    }
 }
 
 /// Recorded session of a program, with the requests that it made.
@@ -108,11 +107,6 @@ pub enum Constant {
 }
 
 impl Constant {
-    /// Creates a constant with a size in bytes alone.
-    pub fn of_bytes(bytes: usize) -> Constant {
-        Constant::Text { bytes, utf16: None, json_utf16: None, placeholder: None }
-    }
-
     pub fn bytes(&self) -> usize {
         match self {
             Constant::Bytes(bytes) | Constant::Text { bytes, .. } => *bytes,
@@ -272,5 +266,5 @@ impl Case {
 
 /// Parses a value. `at` appears in errors.
 pub(crate) fn read<T: DeserializeOwned>(at: &str, v: Value) -> Result<T, CaseError> {
-    serde_json::from_value(v).map_err(|source| CaseError::Shape { at: at.to_string(), source })
+    serde_json::from_value(v).map_err(|e| CaseError::shape(at, &e))
 }

@@ -67,7 +67,7 @@ struct RecordedControl {
 fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
     let given: RecordedSettings = case.settings()?;
     let control = given.compaction_control;
-    let unknown = || CaseError::Unknown { what: "version", name: case.version.clone() };
+    let unknown = || CaseError::unknown("version", &case.version);
     let (language, version) = case.version.split_once('-').ok_or_else(unknown)?;
     let version = match language {
         "python" => version,

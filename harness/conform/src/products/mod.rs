@@ -36,14 +36,13 @@ fn build(
     settings: &Value,
     texts: &Value,
 ) -> Result<Box<dyn Strategy>, CaseError> {
-    let unknown = |what, name: &str| CaseError::Unknown { what, name: name.into() };
     let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
-    let product = Spec::parse(product).map_err(|_| unknown("agent", product))?;
+    let product = Spec::parse(product).map_err(|_| CaseError::unknown("agent", product))?;
     let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
     let releases = product.descriptor.versions.iter().filter_map(|v| Some((numbers(v.name)?, v)));
     let older = releases.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w));
     let newest = older.max_by(|(a, _), (b, _)| a.cmp(b));
-    let (_, version) = newest.ok_or_else(|| unknown("version", recorded))?;
+    let (_, version) = newest.ok_or_else(|| CaseError::unknown("version", recorded))?;
     let mut spec = Spec { version: *version, ..product };
     for (name, value) in settings.as_object().into_iter().flatten().filter(|(_, v)| !v.is_null()) {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);

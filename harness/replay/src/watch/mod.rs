@@ -60,62 +60,77 @@ impl Watcher {
         Watcher { status: watch.status, session, model: model.name.to_string(), state }
     }
 
-    /// Wraps the door of the main conversation or of a subagent.
-    pub fn door(&self, inner: Box<dyn Door>, agent: Option<&str>) -> Box<dyn Door> {
-        Box::new(WatchedDoor { inner, watcher: self.clone(), agent: agent.map(str::to_string) })
-    }
-
     /// Takes the observations at the end of the run.
     pub fn take(&self) -> Observations {
         let Ok(mut s) = self.state.lock() else { return Observations::default() };
         std::mem::take(&mut s.observations)
     }
+
+    /// Returns why a limit refuses a request. After one refusal, all requests are refused.
+    fn refusal(&self, agent: Option<&str>, request: &Request, now: Millis) -> Option<String> {
+        let mut s = self.state.lock().ok()?;
+        if s.observations.refused.is_none() {
+            s.observations.refused = s.guard.check(agent, request, now).err();
+        }
+        s.observations.refused.clone()
+    }
+
+    fn observe(
+        &self,
+        agent: Option<&str>,
+        request: &Request,
+        result: &Result<Reply, ModelError>,
+        now: Millis,
+    ) {
+        let Ok(mut state) = self.state.lock() else { return };
+        let WatchState { observations, guard } = &mut *state;
+        if let Ok(reply) = result {
+            guard.record(agent, request, reply, now);
+        }
+        if let Some(meter) = &mut observations.meter {
+            let took = result.as_ref().map_or(0, |r| r.latency_ms);
+            meter.observe(agent, request, result, now, took);
+            let is_own = agent.is_none() && request.purpose == Purpose::Sample;
+            if self.status && result.is_ok() && is_own {
+                let line = status_line(&self.session, &self.model, meter);
+                observations.status.push(line.to_string());
+            }
+        }
+    }
 }
 
-/// A door that reports requests to a [`Watcher`].
-struct WatchedDoor {
-    inner: Box<dyn Door>,
-    watcher: Watcher,
-    agent: Option<String>,
+/// The door of a conversation to the provider that all conversations of a run share, with its
+/// prompt cache. Requests pass one at a time.
+#[derive(Clone)]
+pub(crate) struct RunDoor {
+    pub(crate) provider: Arc<tokio::sync::Mutex<Box<dyn Door>>>,
+    pub(crate) watcher: Option<Watcher>,
+    /// The subagent; `None` for the main conversation.
+    pub(crate) agent: Option<String>,
 }
 
 #[async_trait]
-impl Door for WatchedDoor {
-    /// Sends a request unless a limit refuses it. After one refusal, all requests are refused.
+impl Door for RunDoor {
     async fn send(
         &mut self,
         request: &Request,
         plan: PlannedReply,
         now: Millis,
     ) -> Result<Reply, ModelError> {
-        let Watcher { status, session, model, state } = &self.watcher;
         let agent = self.agent.as_deref();
-        if let Ok(mut s) = state.lock() {
-            if s.observations.refused.is_none() {
-                s.observations.refused = s.guard.check(agent, request, now).err();
-            }
-            if let Some(reason) = &s.observations.refused {
-                return Err(ModelError { message: reason.clone(), ..ModelError::ended() });
-            }
+        let refused = self.watcher.as_ref().and_then(|w| w.refusal(agent, request, now));
+        if let Some(message) = refused {
+            return Err(ModelError { message, ..ModelError::ended() });
         }
-        let result = self.inner.send(request, plan, now).await;
-        let Ok(mut state) = state.lock() else { return result };
-        let WatchState { observations, guard } = &mut *state;
-        if let Ok(reply) = &result {
-            guard.record(agent, request, reply, now);
-        }
-        if let Some(meter) = &mut observations.meter {
-            let took = result.as_ref().map_or(0, |r| r.latency_ms);
-            meter.observe(agent, request, &result, now, took);
-            if *status && result.is_ok() && agent.is_none() && request.purpose == Purpose::Sample {
-                observations.status.push(status_line(session, model, meter).to_string());
-            }
+        let result = self.provider.lock().await.send(request, plan, now).await;
+        if let Some(watcher) = &self.watcher {
+            watcher.observe(agent, request, &result, now);
         }
         result
     }
 
     async fn count(&mut self, request: &Request) -> Option<u64> {
-        self.inner.count(request).await
+        self.provider.lock().await.count(request).await
     }
 }
 

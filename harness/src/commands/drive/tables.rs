@@ -146,12 +146,12 @@ fn lines(o: &DriveOutcome) -> String {
             a.usd
         ));
     }
-    if out.is_empty() { out } else { format!("{}\n{out}", title(o)) }
-}
-
-fn title(o: &DriveOutcome) -> String {
+    if out.is_empty() {
+        return out;
+    }
     let RunRecord { scenario, model, window, .. } = &o.real;
-    format!("{} through {}, {model}, window {window}", program(&o.real), scenario.id)
+    let program = program(&o.real);
+    format!("{program} through {}, {model}, window {window}\n{out}", scenario.id)
 }
 
 fn data(o: &DriveOutcome) -> Value {

@@ -19,7 +19,8 @@ use folder::ImportFolder;
 use super::corpus::Choosing;
 use super::{input, private};
 
-const EXAMPLES: &str = "\
+#[derive(clap::Args)]
+#[command(after_help = "\
 Examples:
   ctxbench import r.jsonl -o session.jsonl
       Convert to ctxbench's session format
@@ -27,10 +28,7 @@ Examples:
       Remove keys and home folders
   ctxbench import r.jsonl --cassette c.jsonl -o s.jsonl
       Keep the recorded summaries
-";
-
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+")]
 pub(crate) struct ImportArgs {
     #[arg(required = true, value_name = "FILE|DIR")]
     #[arg(help = format!(
@@ -113,8 +111,7 @@ fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
             super::print(&format!("{}: {messages} of {}", path.display(), one.from))
         })?;
         if work.written > 0 {
-            let plural = if work.written == 1 { "" } else { "s" };
-            report!("{} session{plural} in {}", work.written, out.display());
+            report!("{} in {}", plural::pluralize(work.written, "session"), out.display());
         }
         return work.outcome();
     }

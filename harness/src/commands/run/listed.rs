@@ -91,9 +91,7 @@ pub(super) fn list(
     if inputs.is_empty() {
         all.extend(scenarios::builtin::defaults()?.into_iter().map(|s| one(None, s)));
     }
-    all.extend(load_each(inputs, choice, &mut |_| true, &mut |at, scenario| {
-        one(at.is_on_disk.then_some(at.ordinal), scenario)
-    })?);
+    all.extend(load_each(inputs, choice, &mut |_| true, &mut one)?);
     Ok(all)
 }
 

@@ -8,8 +8,8 @@ use ctxbench_core::model::Model;
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_replay::keys::{Keys, SessionKeys};
 use ctxbench_replay::recorded::as_recorded;
-use ctxbench_replay::run::{Finished, Plan, Taker, Variant};
-use ctxbench_replay::{Loading, with_savings};
+use ctxbench_replay::run::{Plan, Taker, Variant};
+use ctxbench_replay::{Loading, Replayed, with_savings};
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_reports::{ReportError, Row, RowCache, Rows, Take, sort_runs};
 use ctxbench_scenarios::Scenario;
@@ -184,12 +184,11 @@ impl Taker for RunRows<'_> {
         Some(asked)
     }
 
-    fn take(&self, variant: Variant<'_>, finished: Finished) {
-        self.export.add(&finished);
-        let timing = timing(&finished);
-        let Finished { replayed, .. } = finished;
+    fn take(&self, variant: Variant<'_>, row: Replayed) {
+        self.export.add(&row);
+        let timing = timing(&row);
         let key = self.key(&self.of_session(variant.at), &variant);
-        let (run, trace, status) = (replayed.record, replayed.trace, replayed.seen.status);
+        let (run, trace, status) = (row.record, row.trace, row.seen.status);
         if run.status == Status::Error
             && let Ok(mut errors) = self.errors.lock()
         {
@@ -215,15 +214,15 @@ impl Rows for RunRows<'_> {
 
 /// Returns the wall-clock times of a row for `timings.json`. They are not part of the results,
 /// which do not depend on the machine.
-fn timing(f: &Finished) -> serde_json::Value {
-    let r = &f.replayed.record;
-    let ms = f.took.as_millis() as u64;
+fn timing(replayed: &Replayed) -> serde_json::Value {
+    let r = &replayed.record;
+    let ms = replayed.took.as_millis() as u64;
     let load = |l: &Loading| {
         serde_json::json!({
             "restart": l.restart, "format": l.format, "load_us": l.took.as_micros() as u64
         })
     };
-    let loads: Vec<serde_json::Value> = f.replayed.loadings.iter().map(load).collect();
+    let loads: Vec<serde_json::Value> = replayed.loadings.iter().map(load).collect();
     let mut row = serde_json::json!({
         "scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model,
         "summariser": r.summariser, "ms": ms,

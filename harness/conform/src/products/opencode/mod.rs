@@ -81,18 +81,13 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
         "wrapper_open": filler("wrapper", WRAPPER_BYTES),
         "old_prompt": filler("prompt", 1),
     });
-    let (compaction, own) = (given.compaction, given.compaction_model);
-    let settings = json!({
-        "auto": compaction.auto,
-        "prune": compaction.prune,
-        "tail_turns": compaction.tail_turns,
-        "preserve_recent_tokens": compaction.preserve_recent_tokens,
-        "reserved": compaction.reserved,
-        "model_context": own.as_ref().map(|m| m.context),
-        "model_output": own.as_ref().and_then(|m| m.output),
-        "model_input": own.as_ref().and_then(|m| m.input),
-        "model": own.and_then(|m| m.name),
-    });
+    let mut settings = json!(given.compaction);
+    if let Some(own) = given.compaction_model {
+        settings["model_context"] = json!(own.context);
+        settings["model_output"] = json!(own.output);
+        settings["model_input"] = json!(own.input);
+        settings["model"] = json!(own.name);
+    }
     Ok(SetUp {
         strategy: build("opencode", &case.version, &settings, &texts)?,
         model: given.model.over(model, provider),

@@ -9,15 +9,6 @@ use ctxbench_kit::monitor::SessionMeter;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A metric: a monotonic sum, or a histogram with upper bounds.
-struct Instrument {
-    name: &'static str,
-    /// Unit in the notation of the conventions.
-    unit: &'static str,
-    help: &'static str,
-    bounds: Option<[f64; 14]>,
-}
-
 /// Bucket bounds of token counts: powers of 4 up to 67,108,864 (docs/sources/opentelemetry.md §5).
 const TOKENS: [f64; 14] = bounds(1.0, 4.0);
 
@@ -35,22 +26,15 @@ const fn bounds(first: f64, factor: f64) -> [f64; 14] {
     all
 }
 
-const fn instrument(
-    name: &'static str,
-    unit: &'static str,
-    help: &'static str,
-    bounds: Option<[f64; 14]>,
-) -> Instrument {
-    Instrument { name, unit, help, bounds }
-}
-
-const INSTRUMENTS: [Instrument; 6] = [
-    instrument("claude_code.session.count", "count", "Sessions", None),
-    instrument("claude_code.cost.usage", "USD", "Cost of requests", None),
-    instrument("claude_code.token.usage", "tokens", "Tokens of requests", None),
-    instrument("claude_code.active_time.total", "s", "Working time of the agent", None),
-    instrument("gen_ai.client.token.usage", "{token}", "Tokens per request", Some(TOKENS)),
-    instrument("gen_ai.client.operation.duration", "s", "Duration per request", Some(SECONDS)),
+/// The metrics: name, unit in the notation of the conventions, description, and upper bounds of a
+/// histogram. The others are monotonic sums.
+const INSTRUMENTS: [(&str, &str, &str, Option<[f64; 14]>); 6] = [
+    ("claude_code.session.count", "count", "Sessions", None),
+    ("claude_code.cost.usage", "USD", "Cost of requests", None),
+    ("claude_code.token.usage", "tokens", "Tokens of requests", None),
+    ("claude_code.active_time.total", "s", "Working time of the agent", None),
+    ("gen_ai.client.token.usage", "{token}", "Tokens per request", Some(TOKENS)),
+    ("gen_ai.client.operation.duration", "s", "Duration per request", Some(SECONDS)),
 ];
 
 /// Attributes of a series, sorted by name.
@@ -107,7 +91,7 @@ impl Metrics {
         let series = self.0.entry((name, attributes)).or_default();
         series.count += 1;
         series.sum += value;
-        let bounds = INSTRUMENTS.iter().find(|i| i.name == name).and_then(|i| i.bounds);
+        let bounds = INSTRUMENTS.iter().find(|i| i.0 == name).and_then(|i| i.3);
         // A bucket includes its upper bound and excludes its lower one.
         let bucket = bounds.map_or(0, |all| all.iter().take_while(|b| value > **b).count());
         series.buckets[bucket] += 1;
@@ -122,15 +106,15 @@ impl Metrics {
         now_ms: u64,
     ) -> String {
         let time = |ms: u64| format!("{ms}000000");
-        let metric = |i: &Instrument| {
-            let own = self.0.iter().filter(|((name, _), _)| *name == i.name);
+        let metric = |(name, unit, help, bounds): (&str, &str, &str, Option<[f64; 14]>)| {
+            let own = self.0.iter().filter(|((of, _), _)| *of == name);
             let points = own.map(|((_, attributes), s)| {
                 let mut point = json!({
                     "attributes": pairs(attributes),
                     "startTimeUnixNano": time(start_ms),
                     "timeUnixNano": time(now_ms),
                 });
-                match i.bounds {
+                match bounds {
                     None => point["asDouble"] = s.sum.into(),
                     Some(bounds) => {
                         point["count"] = s.count.to_string().into();
@@ -145,14 +129,14 @@ impl Metrics {
             let is_empty = points.is_empty();
             // `AGGREGATION_TEMPORALITY_CUMULATIVE`: values since the start.
             let mut data = json!({"dataPoints": points, "aggregationTemporality": 2});
-            if i.bounds.is_none() {
+            if bounds.is_none() {
                 data["isMonotonic"] = true.into();
             }
-            let kind = if i.bounds.is_none() { "sum" } else { "histogram" };
+            let kind = if bounds.is_none() { "sum" } else { "histogram" };
             (!is_empty)
-                .then(|| json!({"name": i.name, "unit": i.unit, "description": i.help, kind: data}))
+                .then(|| json!({"name": name, "unit": unit, "description": help, kind: data}))
         };
-        let all: Vec<Value> = INSTRUMENTS.iter().filter_map(metric).collect();
+        let all: Vec<Value> = INSTRUMENTS.into_iter().filter_map(metric).collect();
         let scope = json!({"name": "ctxbench", "version": env!("CARGO_PKG_VERSION")});
         json!({"resourceMetrics": [{
             "resource": {"attributes": pairs(resource)},
