@@ -84,7 +84,7 @@ fn page(
             }
             script #data type="application/json" { (PreEscaped(&data)) }
             @for (i, chunk) in packed.chunks.iter().enumerate() {
-                @if let Some(chunk) = chunk {
+                @if let Some((chunk, _)) = chunk {
                     script id=(format!("d{i}")) type="application/octet-stream" {
                         (PreEscaped(chunk))
                     }
