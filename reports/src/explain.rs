@@ -35,7 +35,7 @@ pub struct RunName<'a> {
 }
 
 impl<'a> RunName<'a> {
-    pub(crate) fn of(run: &'a RunRecord) -> RunName<'a> {
+    pub(crate) fn from_run(run: &'a RunRecord) -> RunName<'a> {
         let (scenario, strategy) = (&run.scenario.id, &run.strategy.label);
         RunName { scenario, strategy, model: &run.model, seed: run.seed }
     }
@@ -197,7 +197,7 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
         }
     };
     Some(Life {
-        run: RunName::of(run),
+        run: RunName::from_run(run),
         kind: needs.first().map(|n| n.pair.kind),
         moves: life.into_iter().flat_map(|l| &l.moves).map(moved).collect(),
         life,

@@ -58,7 +58,7 @@ pub(crate) fn of_run(run: &RunRecord) -> LostNeeds<'_> {
         })
         .collect();
     lost.sort_by_key(|l| (l.pair.request.unwrap_or(u64::MAX), &l.pair.fact));
-    LostNeeds { run: RunName::of(run), needs: counted().count(), lost }
+    LostNeeds { run: RunName::from_run(run), needs: counted().count(), lost }
 }
 
 /// Last compaction before a need that removed the fact.

@@ -106,7 +106,12 @@ pub(crate) fn scored(scenario: &str, label: &str, cost_usd: f64, kept: f64) -> R
 }
 
 /// A scored run of Codex with these settings given.
-pub(crate) fn given(scenario: &str, given: &[(&str, &str)], cost: f64, kept: f64) -> RunRecord {
+pub(crate) fn with_settings(
+    scenario: &str,
+    given: &[(&str, &str)],
+    cost: f64,
+    kept: f64,
+) -> RunRecord {
     let mut r = scored(scenario, "codex", cost, kept);
     r.strategy.given = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     let text: Vec<String> = given.iter().map(|(k, v)| format!("{k}={v}")).collect();

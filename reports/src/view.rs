@@ -120,7 +120,7 @@ impl ReportBlock<'_> {
 
 /// Groups runs by scenario and model, in order of first appearance, and then by summariser.
 pub(crate) fn blocks(results: &Results) -> Vec<ReportBlock<'_>> {
-    Several::of(results).blocks(&results.runs)
+    Several::from_results(results).blocks(&results.runs)
 }
 
 /// What the results have several of. Known, the blocks can be built session by session.
@@ -130,7 +130,7 @@ pub(crate) struct Several {
 }
 
 impl Several {
-    pub(crate) fn of(results: &Results) -> Several {
+    pub(crate) fn from_results(results: &Results) -> Several {
         let summarisers = summarisers(results).len() > 1;
         Several { models: models(results).len() > 1, summarisers }
     }

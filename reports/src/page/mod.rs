@@ -96,7 +96,7 @@ fn page(
     let room = MAX_BYTES.saturating_sub(frame(&Packed::default()).len());
     let mut packed = Packed::new(room);
     let mut left = blocks.len();
-    let several = Several::of(results);
+    let several = Several::from_results(results);
     stored.sessions(&mut |session| {
         for block in several.blocks(&seeds::as_one(session)) {
             packed.add(&block, &overview, left);

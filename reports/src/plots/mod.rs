@@ -214,9 +214,9 @@ mod tests {
             [
                 testing::scored(session, "reference", cost, 100.0),
                 testing::scored(session, "aider", cost * 0.9, 90.0),
-                testing::given(session, &[], cost * 0.5, 80.0),
-                testing::given(session, &[("limit", "90000")], cost * 0.25, 60.0),
-                testing::given(session, &[("limit", "120000")], cost * 0.6, 70.0),
+                testing::with_settings(session, &[], cost * 0.5, 80.0),
+                testing::with_settings(session, &[("limit", "90000")], cost * 0.25, 60.0),
+                testing::with_settings(session, &[("limit", "120000")], cost * 0.6, 70.0),
             ]
         };
         testing::of([rows("one", 4.0), rows("two", 8.0)].concat())
