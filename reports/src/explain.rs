@@ -35,7 +35,7 @@ pub struct RunName<'a> {
 }
 
 impl<'a> RunName<'a> {
-    pub(crate) fn of(run: &'a RunRecord) -> RunName<'a> {
+    pub(crate) fn from_run(run: &'a RunRecord) -> RunName<'a> {
         let (scenario, strategy) = (&run.scenario.id, &run.strategy.label);
         RunName { scenario, strategy, model: &run.model, seed: run.seed }
     }
@@ -162,12 +162,12 @@ fn unknown<'a>(
     known.sort_unstable();
     known.dedup();
     let more = known.len().saturating_sub(NAMED);
-    let hint = match nearest::nearest(name, &known) {
+    let all = match more {
         _ if known.is_empty() => format!("they hold no {what} at all"),
-        near if !near.is_empty() => format!("did you mean {}?", near.join(" or ")),
-        _ if more > 0 => format!("known are {} and {more} more", known[..NAMED].join(", ")),
-        _ => format!("known are {}", known.join(", ")),
+        0 => format!("known are {}", known.join(", ")),
+        _ => format!("known are {} and {more} more", known[..NAMED].join(", ")),
     };
+    let hint = nearest::hint_or(name, &known, &all);
     ReportError::Refused(format!("there is no {what} `{name}` in these results; {hint}"))
 }
 
@@ -197,7 +197,7 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
         }
     };
     Some(Life {
-        run: RunName::of(run),
+        run: RunName::from_run(run),
         kind: needs.first().map(|n| n.pair.kind),
         moves: life.into_iter().flat_map(|l| &l.moves).map(moved).collect(),
         life,
@@ -387,11 +387,8 @@ mod tests {
         let text = explain(&results, "token-ttl", codex).unwrap().to_text();
         let place =
             |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing in\n{text}"));
-        assert!(
-            place("needed by early") < place("compaction 0 (")
-                && place("compaction 0 (") < place("needed by u9"),
-            "{text}"
-        );
+        let in_order = ["needed by early", "compaction 0 (", "needed by u9"];
+        assert!(in_order.map(place).is_sorted(), "{text}");
         assert!(text.contains("no line of a summary is near it"), "{text}");
         assert!(
             !text.contains("subagent") && !text.contains("main conversation"),

@@ -58,7 +58,7 @@ pub(crate) fn of_run(run: &RunRecord) -> LostNeeds<'_> {
         })
         .collect();
     lost.sort_by_key(|l| (l.pair.request.unwrap_or(u64::MAX), &l.pair.fact));
-    LostNeeds { run: RunName::of(run), needs: counted().count(), lost }
+    LostNeeds { run: RunName::from_run(run), needs: counted().count(), lost }
 }
 
 /// Last compaction before a need that removed the fact.
@@ -79,8 +79,9 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
         let _ = writeln!(out, "{}: {} of {} needs lost", run.run, run.lost.len(), run.needs);
         for need in &run.lost {
             let _ = writeln!(out, "  {}", need.description());
-            for (what, words) in need.words() {
-                let _ = writeln!(out, "    {what}: “{words}”");
+            let words = [("said", need.text), ("nearest in a summary", need.after)];
+            for (what, words) in words.into_iter().filter(|(_, words)| !words.is_empty()) {
+                let _ = writeln!(out, "    {what}: “{}”", fmt::one_line(words));
             }
         }
     }
@@ -94,7 +95,7 @@ pub fn to_json(all: &[LostNeeds<'_>]) -> String {
 
 impl LostNeed<'_> {
     /// Describes the fact and its need in one line.
-    pub(crate) fn description(&self) -> String {
+    fn description(&self) -> String {
         let one = fmt::one_line;
         let request = match self.pair.request {
             Some(n) => format!(" in request {n}"),
@@ -108,13 +109,6 @@ impl LostNeed<'_> {
             explain::quoted_list(self.tokens),
             one(&self.pair.need)
         )
-    }
-
-    /// Excerpts before and after the loss, with labels.
-    pub(crate) fn words(&self) -> Vec<(&'static str, String)> {
-        let all = [("said", self.text), ("nearest in a summary", self.after)];
-        let some = all.into_iter().filter(|(_, words)| !words.is_empty());
-        some.map(|(what, words)| (what, fmt::one_line(words))).collect()
     }
 }
 

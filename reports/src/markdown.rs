@@ -136,18 +136,21 @@ fn scores(out: &mut String, block: &ReportBlock<'_>) {
     head.extend(metrics::scores().iter().map(|m| text(&m.score_title())));
     head.push("notes".into());
     let marks = front::of_block(block);
-    let rows = block.runs.iter().zip(block.scored()).zip(&marks).map(|((run, figures), front)| {
-        let mark = if *front { format!("{} ", front::MARK) } else { String::new() };
-        let name = mark + &text(&run.strategy.label);
-        let aside = run.strategy.standing != Standing::Contender;
-        let mut row = vec![if aside { format!("*{name}*") } else { name }, text(&view::steps(run))];
-        row.extend(figures.into_iter().map(|f| match f.best {
-            true => format!("**{}**", f.text),
-            false => f.text,
-        }));
-        row.push(text(&view::notes(run).join("; ")));
-        row
-    });
+    let rows = block.runs.iter().zip(block.figures(&metrics::scores())).zip(&marks).map(
+        |((run, figures), front)| {
+            let mark = if *front { format!("{} ", front::MARK) } else { String::new() };
+            let name = mark + &text(&run.strategy.label);
+            let aside = run.strategy.standing != Standing::Contender;
+            let mut row =
+                vec![if aside { format!("*{name}*") } else { name }, text(&view::steps(run))];
+            row.extend(figures.into_iter().map(|f| match f.best {
+                true => format!("**{}**", f.text),
+                false => f.text,
+            }));
+            row.push(text(&view::notes(run).join("; ")));
+            row
+        },
+    );
     let _ = writeln!(out, "{}", grid::markdown(&head, rows, |i| (2..head.len() - 1).contains(&i)));
 }
 

@@ -48,8 +48,8 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
         none.push(all.clone());
         return vec![none];
     }
-    let replies = |(i, c)| match r.replies_before_compactions() {
-        Some(known) => known[i],
+    let replies = |(i, c)| match &r.digest {
+        Some(digest) => digest.replies[i],
         None => before_reply(r, c),
     };
     let all = r.compactions.iter().enumerate().map(replies);

@@ -136,19 +136,10 @@ fn read(path: &Path, key: &str) -> Option<(Row, usize)> {
 /// Sorts runs as in results: scenario, strategy label, model, summariser, seed.
 pub fn sort_runs(runs: &mut [RunRecord]) {
     runs.sort_by(|a, b| {
-        let of_strategy = || natural::order(&a.strategy.label, &b.strategy.label);
-        a.scenario.id.cmp(&b.scenario.id).then_with(of_strategy).then_with(|| key(a).cmp(&key(b)))
+        let labels = || natural::order(&a.strategy.label, &b.strategy.label);
+        let others = || (&a.model, &a.summariser, a.seed).cmp(&(&b.model, &b.summariser, b.seed));
+        a.scenario.id.cmp(&b.scenario.id).then_with(labels).then_with(others)
     });
-}
-
-fn key(r: &RunRecord) -> (&str, &str, &str, &str, Option<u64>) {
-    (
-        &r.scenario.id,
-        &r.strategy.label,
-        &r.model,
-        r.summariser.as_deref().unwrap_or_default(),
-        r.seed,
-    )
 }
 
 #[cfg(test)]

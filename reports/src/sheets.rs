@@ -155,7 +155,7 @@ fn delegated(runs: &[&RunRecord]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::record::Results;
-    use crate::{csv, testing};
+    use crate::testing;
     use ctxbench_core::host::RewindStatus;
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         let rows = &REWIND.groups(&results)[0].rows;
         assert_eq!(rows[0][3..].join(" | "), "done | 1 of 4 | 25.0 | 9 → 4 | yes | 0 | n/a");
         assert_eq!(rows[1][3..].join(" | "), "n/a | n/a | n/a | n/a | n/a | n/a | n/a");
-        let csv = csv::csv_text("rewind.csv", &results);
+        let csv = testing::csv_text("rewind.csv", &results);
         assert_eq!(csv.lines().count(), 3);
         assert!(csv.lines().nth(2).unwrap().contains("n/a,n/a,n/a"), "{csv}");
     }
@@ -218,7 +218,7 @@ mod tests {
         // the product.
         assert_eq!(rows[1][1..].join(" "), "none kept n/a n/a 9 n/a n/a n/a n/a n/a n/a n/a n/a");
         assert_eq!(rows[2][1..].join(" "), "failed n/a n/a 9 n/a n/a n/a n/a yes 0 1.5 n/a");
-        let csv = csv::csv_text("resume.csv", &results);
+        let csv = testing::csv_text("resume.csv", &results);
         let lines: Vec<&str> = csv.lines().collect();
         assert!(lines[0].starts_with("scenario,strategy,model,restart,format,messages,stored_bytes,bytes_read,lost,garbled,surplus"));
         assert_eq!(lines.len(), 4);
@@ -288,11 +288,11 @@ mod tests {
     fn one_that_never_began_has_no_figures() {
         let mut r = delegating();
         r.runs[0].delegation[1].status = Status::NotApplicable;
-        let rows = csv::csv_rows("delegation.csv", &r);
+        let rows = testing::csv_rows("delegation.csv", &r);
         assert_eq!((&*rows[0]["cost_usd"], &*rows[0]["status"]), ("0.3", "completed"));
         assert_eq!((&*rows[1]["cost_usd"], &*rows[1]["status"]), ("n/a", "n/a"));
         assert_eq!(rows[1]["delegated_facts"], "1", "what the session holds is known");
-        let text = csv::csv_text("delegation.csv", &r);
+        let text = testing::csv_text("delegation.csv", &r);
         assert!(text.lines().next().unwrap().ends_with(",summariser"));
     }
 }

@@ -85,8 +85,8 @@ fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<Arc<str>>) -> Ve
 
 /// Rows of the table; subagents are combined by model.
 pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
-    if let Some(rows) = run.spend_rows() {
-        return rows.clone();
+    if let Some(digest) = &run.digest {
+        return digest.spend.clone();
     }
     let agents: std::collections::BTreeSet<&str> =
         run.requests.iter().filter_map(|q| q.agent.as_deref()).collect();
@@ -125,7 +125,7 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{csv, testing};
+    use crate::testing;
 
     /// Two calls of a large model at 1 USD each, a summary of a small one at 0.5, and two subagents
     /// at 0.75 each.
@@ -185,7 +185,7 @@ mod tests {
         run.requests.truncate(1);
         assert!(rows(&run).is_empty());
         run.requests[0].cost_usd = 0.0;
-        let text = csv::csv_text("costs.csv", &testing::of(vec![run]));
+        let text = testing::csv_text("costs.csv", &testing::of(vec![run]));
         let line = text.lines().nth(1).unwrap();
         assert!(line.ends_with("n/a,large,1,0,0,1000,100,600,300,50,0,n/a,n/a"), "{line}");
     }

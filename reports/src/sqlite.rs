@@ -141,7 +141,7 @@ mod tests {
         write(&StoredResults::new(&results, &results.runs).unwrap(), &path).unwrap();
         let db = Connection::open(&path).unwrap();
         for table in &csv::TABLES {
-            let text = csv::csv_text(&format!("{}.csv", table.name), &results);
+            let text = testing::csv_text(&format!("{}.csv", table.name), &results);
             let mut reader = ::csv::Reader::from_reader(text.as_bytes());
             let head: Vec<String> = reader.headers().unwrap().iter().map(Into::into).collect();
             let quoted: Vec<String> = head.iter().map(|c| format!("\"{c}\"")).collect();

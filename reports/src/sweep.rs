@@ -170,16 +170,6 @@ mod tests {
     use crate::record::{RunRecord, Status};
     use crate::testing;
 
-    fn row(session: &str, given: &[(&str, &str)], cost: f64, kept: f64) -> RunRecord {
-        let mut r = testing::scored(session, "codex", cost, kept);
-        r.strategy.given = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        let text: Vec<String> = given.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        if !text.is_empty() {
-            r.strategy.label = format!("codex:{}", text.join(","));
-        }
-        r
-    }
-
     fn reference(session: &str) -> RunRecord {
         testing::scored(session, "reference", 4.0, 100.0)
     }
@@ -188,10 +178,10 @@ mod tests {
     fn values_stand_in_order_with_their_figures() {
         let runs = vec![
             reference("s"),
-            row("s", &[], 3.0, 95.0),
-            row("s", &[("limit", "120000")], 2.0, 90.0),
-            row("s", &[("limit", "90000")], 1.0, 70.0),
-            row("s", &[("limit", "50%")], 2.5, 80.0),
+            testing::with_settings("s", &[], 3.0, 95.0),
+            testing::with_settings("s", &[("limit", "120000")], 2.0, 90.0),
+            testing::with_settings("s", &[("limit", "90000")], 1.0, 70.0),
+            testing::with_settings("s", &[("limit", "50%")], 2.5, 80.0),
         ];
         let found = sheets(&testing::of(runs));
         assert_eq!(found.len(), 1);
@@ -213,8 +203,8 @@ mod tests {
     fn a_value_that_cannot_exist_has_a_row() {
         let mut runs = vec![
             reference("s"),
-            row("s", &[("remote", "false")], 3.0, 95.0),
-            row("s", &[("remote", "true")], 0.0, 0.0),
+            testing::with_settings("s", &[("remote", "false")], 3.0, 95.0),
+            testing::with_settings("s", &[("remote", "true")], 0.0, 0.0),
         ];
         runs[2].status = Status::NotApplicable;
         let found = sheets(&testing::of(runs));
@@ -224,13 +214,21 @@ mod tests {
 
     #[test]
     fn a_second_setting_parts_the_table_and_one_value_makes_none() {
-        let one =
-            vec![reference("s"), row("s", &[], 3.0, 95.0), row("s", &[("limit", "9")], 2.0, 9.0)];
+        let one = vec![
+            reference("s"),
+            testing::with_settings("s", &[], 3.0, 95.0),
+            testing::with_settings("s", &[("limit", "9")], 2.0, 9.0),
+        ];
         assert!(sheets(&testing::of(one)).is_empty());
         let mut runs = vec![reference("s"), reference("t")];
         for session in ["s", "t"] {
             for (limit, keep) in [("5", "1"), ("10", "1"), ("5", "2"), ("10", "2")] {
-                runs.push(row(session, &[("keep", keep), ("limit", limit)], 2.0, 50.0));
+                runs.push(testing::with_settings(
+                    session,
+                    &[("keep", keep), ("limit", limit)],
+                    2.0,
+                    50.0,
+                ));
             }
         }
         let found = sheets(&testing::of(runs));

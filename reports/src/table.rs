@@ -238,35 +238,31 @@ mod tests {
             "observation-masking",
             1,
         ));
+        let mut resume =
+            ResumeRecord { messages: 128, resume_blocked_ms: 98_765, ..ResumeRecord::default() };
+        resume.file = Some(ResumeFile {
+            format: "claude-code-jsonl".into(),
+            bytes_read: 123_456,
+            stored_bytes: 1_234_567,
+            ..ResumeFile::default()
+        });
+        let mut rewind = RewindRecord {
+            to: "0b7f9a52-5d0e-4a43-9a1c-7f2d9d3b6a11".into(),
+            mode: RewindMode::SummarizeFrom,
+            context_before: Some(123_456),
+            context_after: Some(98_765),
+            ..RewindRecord::default()
+        };
+        rewind.code = Some(CodeRewind {
+            changed: 12,
+            edit_tools_bytes: 123_456,
+            shadow_git_bytes: Some(98_765),
+            ..CodeRewind::default()
+        });
+        let delegation = Delegation { peak_context_tokens: 123_456, ..Delegation::default() };
         for r in &mut results.runs {
-            let file = ResumeFile {
-                format: "claude-code-jsonl".into(),
-                bytes_read: 123_456,
-                stored_bytes: 1_234_567,
-                ..ResumeFile::default()
-            };
-            r.resume = vec![ResumeRecord {
-                messages: 128,
-                resume_blocked_ms: 98_765,
-                file: Some(file),
-                ..ResumeRecord::default()
-            }];
-            r.delegation =
-                vec![Delegation { peak_context_tokens: 123_456, ..Delegation::default() }];
-            let code = CodeRewind {
-                changed: 12,
-                edit_tools_bytes: 123_456,
-                shadow_git_bytes: Some(98_765),
-                ..CodeRewind::default()
-            };
-            r.rewinds = vec![RewindRecord {
-                to: "0b7f9a52-5d0e-4a43-9a1c-7f2d9d3b6a11".into(),
-                mode: RewindMode::SummarizeFrom,
-                context_before: Some(123_456),
-                context_after: Some(98_765),
-                code: Some(code),
-                ..RewindRecord::default()
-            }];
+            (r.resume, r.rewinds) = (vec![resume.clone()], vec![rewind.clone()]);
+            r.delegation = vec![delegation.clone()];
         }
         for width in [80, 100, 120, 160] {
             let text = text_at(&results, width);
@@ -281,14 +277,11 @@ mod tests {
                     continue;
                 }
                 let at = |begin: &str| {
-                    part.iter()
-                        .position(|l| l.starts_with(begin))
-                        .unwrap_or_else(|| panic!("{begin}: {part:#?}"))
+                    let found = part.iter().position(|l| l.starts_with(begin));
+                    found.unwrap_or_else(|| panic!("{begin}: {part:#?}"))
                 };
-                assert!(
-                    at("── login-bug") < at("anthropic-sdk ")
-                        && at("anthropic-sdk ") < at("── a-scenario-with-a-rather-long-name")
-                );
+                let second = at("── a-scenario-with-a-rather-long-name");
+                assert!([at("── login-bug"), at("anthropic-sdk "), second].is_sorted());
                 // Names of up to 19 characters are complete; at 100 columns, up to 16.
                 let masking = if width < 120 && title != "Delegation:" {
                     "observat"
@@ -328,12 +321,9 @@ mod tests {
     #[test]
     fn failures_stand_before_scores_and_reference_first() {
         let text = at(140);
-        let alarm = text.find("INTEGRITY FAILURE").unwrap();
-        let head = text.find("strategy").unwrap();
-        let reference = text.find("\nreference").unwrap();
-        let aider = text.find("\naider").unwrap();
-        let control = text.find("\nkeep-nothing").unwrap();
-        assert!(alarm < head && head < reference && reference < aider && aider < control);
+        let in_order =
+            ["INTEGRITY FAILURE", "strategy", "\nreference", "\naider", "\nkeep-nothing"];
+        assert!(in_order.map(|part| text.find(part).unwrap()).is_sorted());
         assert!(text.contains("modelled: latency"));
         assert!(text.contains("never triggered") && text.contains("died at step"));
     }

@@ -1,6 +1,6 @@
 //! Sample results for tests: twelve strategies on a growing session, with every kind of failure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::error::ReportError;
 use crate::formats::{self, Artifact};
@@ -105,6 +105,22 @@ pub(crate) fn scored(scenario: &str, label: &str, cost_usd: f64, kept: f64) -> R
     r
 }
 
+/// A scored run of Codex with these settings given.
+pub(crate) fn with_settings(
+    scenario: &str,
+    given: &[(&str, &str)],
+    cost: f64,
+    kept: f64,
+) -> RunRecord {
+    let mut r = scored(scenario, "codex", cost, kept);
+    r.strategy.given = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let text: Vec<String> = given.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    if !text.is_empty() {
+        r.strategy.label = format!("codex:{}", text.join(","));
+    }
+    r
+}
+
 /// Checks that a text contains each part.
 #[track_caller]
 pub(crate) fn assert_contains(text: &str, parts: &[&str]) {
@@ -123,6 +139,19 @@ pub(crate) fn files(format: &str, results: &Results) -> Result<Vec<Artifact>, Re
         Ok(Artifact { text: std::fs::read_to_string(dir.path().join(&file))?, file })
     };
     out.names.into_iter().map(read).collect()
+}
+
+/// Text of one CSV file.
+pub(crate) fn csv_text(name: &str, results: &Results) -> String {
+    let all = files("csv", results).unwrap();
+    all.into_iter().find(|f| f.file == name).expect("a file of that name").text
+}
+
+/// Rows of one CSV file, each by column.
+pub(crate) fn csv_rows(name: &str, results: &Results) -> Vec<HashMap<String, String>> {
+    let text = csv_text(name, results);
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    reader.deserialize().map(Result::unwrap).collect()
 }
 
 /// One run of the sample; `seed` shifts its numbers.

@@ -9,7 +9,7 @@ use ctxbench_core::strategy::Standing;
 use ctxbench_util::natural;
 
 use crate::group::grouped;
-use crate::metrics::{self, Metric};
+use crate::metrics::Metric;
 use crate::{fmt, seeds};
 
 /// Runs of one scenario with one model, and with one summariser if the results have several: the
@@ -104,18 +104,10 @@ pub(crate) struct Scored {
 }
 
 impl ReportBlock<'_> {
-    /// The figures of every row, in the order of [`metrics::scores`].
-    pub(crate) fn scored(&self) -> Vec<Vec<Scored>> {
-        self.figures(metrics::scores().into_iter())
-    }
-
     /// Figures of every row in these metrics.
-    pub(crate) fn figures(
-        &self,
-        metrics: impl Iterator<Item = &'static Metric>,
-    ) -> Vec<Vec<Scored>> {
+    pub(crate) fn figures(&self, metrics: &[&'static Metric]) -> Vec<Vec<Scored>> {
         let columns: Vec<(&'static Metric, Option<String>)> =
-            metrics.map(|m| (m, m.best(&self.runs))).collect();
+            metrics.iter().map(|m| (*m, m.best(&self.runs))).collect();
         let cell = |r: &RunRecord, metric: &'static Metric, best: &Option<String>| {
             let text = metric.text(r);
             let best = r.can_win() && best.as_ref() == Some(&text);
@@ -128,7 +120,7 @@ impl ReportBlock<'_> {
 
 /// Groups runs by scenario and model, in order of first appearance, and then by summariser.
 pub(crate) fn blocks(results: &Results) -> Vec<ReportBlock<'_>> {
-    Several::of(results).blocks(&results.runs)
+    Several::from_results(results).blocks(&results.runs)
 }
 
 /// What the results have several of. Known, the blocks can be built session by session.
@@ -138,7 +130,7 @@ pub(crate) struct Several {
 }
 
 impl Several {
-    pub(crate) fn of(results: &Results) -> Several {
+    pub(crate) fn from_results(results: &Results) -> Several {
         let summarisers = summarisers(results).len() > 1;
         Several { models: models(results).len() > 1, summarisers }
     }

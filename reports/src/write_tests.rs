@@ -21,10 +21,16 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-#[test]
-fn publish_to_new_folder_writes_all_files_and_no_sibling() {
+/// A new folder, and the path of a results folder inside it.
+fn folders() -> (tempfile::TempDir, PathBuf) {
     let tmp = tempfile::tempdir().unwrap();
     let out = tmp.path().join("out");
+    (tmp, out)
+}
+
+#[test]
+fn publish_to_new_folder_writes_all_files_and_no_sibling() {
+    let (tmp, out) = folders();
     write_results(&out, &testing::results(), "| a |\n|---|\n| b |\n").unwrap();
     let expected = [
         ".ctxbench",
@@ -49,8 +55,7 @@ fn publish_to_new_folder_writes_all_files_and_no_sibling() {
 
 #[test]
 fn publish_over_results_keeps_other_files_and_rows() {
-    let tmp = tempfile::tempdir().unwrap();
-    let out = tmp.path().join("out");
+    let (tmp, out) = folders();
     let mut results = testing::results();
     results.runs.push(testing::run("zz-second", "codex", 1));
     let row = Row { run: results.runs[0].clone(), ..Row::default() };
@@ -61,18 +66,14 @@ fn publish_over_results_keeps_other_files_and_rows() {
     assert!(out.join("plots/zz-second-cost-retention.svg").exists());
     write_results(&out, &testing::results(), "").unwrap();
     assert!(out.join("notes.txt").exists() && out.join("plots/mine.txt").exists());
-    assert!(
-        !out.join("plots/zz-second-cost-retention.svg").exists(),
-        "a plot of the former run stayed"
-    );
+    assert!(!out.join("plots/zz-second-cost-retention.svg").exists(), "a former plot stayed");
     assert!(RowCache::open(&default_cache(&out)).unwrap().find("00aa").is_some());
     assert_eq!(names(tmp.path()), ["out"]);
 }
 
 #[test]
 fn publish_over_user_file_with_our_name_keeps_it_as_former() {
-    let tmp = tempfile::tempdir().unwrap();
-    let out = tmp.path().join("out");
+    let (_tmp, out) = folders();
     write_results(&out, &testing::results(), "").unwrap();
     fs::write(out.join("matrix.md"), "my own").unwrap();
     write_results(&out, &testing::results(), "| a |\n").unwrap();
@@ -82,8 +83,7 @@ fn publish_over_user_file_with_our_name_keeps_it_as_former() {
 
 #[test]
 fn publish_by_two_runs_at_once_keeps_whole_results_and_other_files() {
-    let tmp = tempfile::tempdir().unwrap();
-    let out = tmp.path().join("out");
+    let (tmp, out) = folders();
     write_results(&out, &testing::results(), "").unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
     std::thread::scope(|scope| {

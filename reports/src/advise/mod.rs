@@ -250,7 +250,10 @@ fn outcome(
 ) -> Option<ChangeOutcome> {
     let row = d.row(&change.label)?;
     let pairs: Vec<(&RunRecord, &RunRecord)> = runs_of(runs, product)
-        .filter_map(|now| Some((now, runs_of(runs, &change.label).find(|r| is_of(r, now))?)))
+        .filter_map(|now| {
+            let mut changed = runs_of(runs, &change.label);
+            Some((now, changed.find(|then| then.scenario.id == now.scenario.id)?))
+        })
         .filter(|(now, then)| now.is_whole() && then.is_whole())
         .collect();
     let (before, after): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
@@ -267,10 +270,6 @@ fn outcome(
 
 fn runs_of<'a>(runs: &'a [RunRecord], label: &'a str) -> impl Iterator<Item = &'a RunRecord> {
     runs.iter().filter(move |r| r.strategy.label == label)
-}
-
-fn is_of(r: &RunRecord, other: &RunRecord) -> bool {
-    r.scenario.id == other.scenario.id
 }
 
 fn decide(

@@ -3,7 +3,7 @@
 use crate::metrics::{Cell, ToCell};
 use crate::record::{
     BreakEven, CompactionRecord, Delegation, FactRecord, RequestRecord, ResumeRecord, RewindRecord,
-    Status,
+    Status, word,
 };
 use crate::sheet::Column;
 use crate::spend::ModelSpend;
@@ -12,6 +12,13 @@ use crate::spend::ModelSpend;
 macro_rules! own {
     ($field:ident) => {
         (stringify!($field), |x| x.$field.cell())
+    };
+}
+
+/// A field with a variant that has a name in files, and a column of this name.
+macro_rules! named {
+    ($field:ident) => {
+        (stringify!($field), |x| word(&x.$field).cell())
     };
 }
 
@@ -55,8 +62,8 @@ pub(super) const REPLAYED: &[&str] = &[
 
 pub(super) const REQUESTS: &[Column<RequestRecord, Cell>] = &[
     own!(seq),
-    own!(purpose),
-    own!(phase),
+    named!(purpose),
+    ("phase", |q| q.phase.map(|phase| word(&phase)).cell()),
     ("request_model", |q| q.model.cell()),
     own!(step),
     own!(extra),
@@ -70,7 +77,7 @@ pub(super) const REQUESTS: &[Column<RequestRecord, Cell>] = &[
     own!(latency_ms),
     own!(common_prefix_tokens),
     own!(invalidated_tokens),
-    own!(status),
+    named!(status),
     own!(invalidated_expired_tokens),
     own!(invalidated_changed_tokens),
     own!(agent),
@@ -80,9 +87,9 @@ pub(super) const REQUESTS: &[Column<RequestRecord, Cell>] = &[
 /// for itself, and `n/a` when its cost is unknown.
 pub(super) const COMPACTIONS: &[Column<CompactionRecord, Cell>] = &[
     own!(seq),
-    own!(kind),
+    named!(kind),
     own!(mechanism),
-    own!(phase),
+    named!(phase),
     own!(before_request),
     own!(at_ms),
     own!(before_tokens),
@@ -106,11 +113,11 @@ pub(super) const COMPACTIONS: &[Column<CompactionRecord, Cell>] = &[
 /// `request` is `n/a` if the run did not reach the need.
 pub(super) const FACTS: &[Column<FactRecord, Cell>] = &[
     own!(fact),
-    own!(kind),
+    named!(kind),
     own!(need),
     own!(request),
-    own!(found),
-    own!(place),
+    named!(found),
+    named!(place),
     own!(stale),
     own!(compactions_before),
     own!(both),
@@ -125,15 +132,15 @@ pub(super) const FACTS: &[Column<FactRecord, Cell>] = &[
 pub(super) const REWINDS: &[Column<RewindRecord, Cell>] = &[
     own!(seq),
     own!(to),
-    own!(mode),
-    ("rewind_status", |w| w.status.cell()),
+    named!(mode),
+    ("rewind_status", |w| word(&w.status).cell()),
     own!(before_request),
     own!(at_ms),
     ("context_before_tokens", |w| w.context_before.cell()),
     ("context_after_tokens", |w| w.context_after.cell()),
     ("context_then_tokens", |w| w.context_then.cell()),
     own!(context_equal),
-    code!("way", way),
+    ("way", |w| w.code.as_ref().map(|c| word(&c.way)).cell()),
     code!("files_tracked", tracked),
     code!("files_changed", changed),
     code!("files_restored", restored),

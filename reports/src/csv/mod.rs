@@ -15,6 +15,7 @@ use crate::record::{FactRecord, RunRecord};
 use crate::sheet::{self, Column, heads};
 use crate::stored::{Files, StoredResults};
 use crate::{fmt, seeds, spend};
+use columns::{COMPACTIONS, COSTS, DELEGATION, FACTS, REPLAYED, REQUESTS, RESUME, REWINDS};
 
 /// Rows, created one at a time because a long run has many.
 pub(crate) type CellRows<'a> = Box<dyn Iterator<Item = Vec<Cell>> + 'a>;
@@ -44,23 +45,15 @@ pub(crate) const TABLES: [Table; 8] = [
         of_runs: true,
     },
     Table {
-        replayed: columns::REPLAYED,
-        ..inner("requests", || heads(columns::REQUESTS), |r| cells(columns::REQUESTS, &r.requests))
+        replayed: REPLAYED,
+        ..inner("requests", || heads(REQUESTS), |r| cells(REQUESTS, &r.requests))
     },
-    inner(
-        "compactions",
-        || heads(columns::COMPACTIONS),
-        |r| cells(columns::COMPACTIONS, &r.compactions),
-    ),
-    inner("facts", || [heads(columns::FACTS), vec!["text"]].concat(), |r| facts(r)),
-    inner("rewind", || heads(columns::REWINDS), |r| cells(columns::REWINDS, &r.rewinds)),
-    inner("resume", || heads(columns::RESUME), |r| cells(columns::RESUME, &r.resume)),
-    inner(
-        "delegation",
-        || heads(columns::DELEGATION),
-        |r| cells(columns::DELEGATION, &r.delegation),
-    ),
-    inner("costs", || heads(columns::COSTS), |r| cells(columns::COSTS, spend::parts(r))),
+    inner("compactions", || heads(COMPACTIONS), |r| cells(COMPACTIONS, &r.compactions)),
+    inner("facts", || [heads(FACTS), vec!["text"]].concat(), |r| facts(r)),
+    inner("rewind", || heads(REWINDS), |r| cells(REWINDS, &r.rewinds)),
+    inner("resume", || heads(RESUME), |r| cells(RESUME, &r.resume)),
+    inner("delegation", || heads(DELEGATION), |r| cells(DELEGATION, &r.delegation)),
+    inner("costs", || heads(COSTS), |r| cells(COSTS, spend::parts(r))),
 ];
 
 /// A table of events inside runs.
@@ -86,7 +79,7 @@ fn facts(run: &RunRecord) -> CellRows<'_> {
         row.push(life.filter(|l| !l.text.is_empty()).map(|l| l.text.clone()).cell());
         row
     };
-    Box::new(cells(columns::FACTS, &run.facts).zip(&run.facts).map(with_text))
+    Box::new(cells(FACTS, &run.facts).zip(&run.facts).map(with_text))
 }
 
 impl Table {
@@ -172,28 +165,10 @@ fn text(cell: Cell) -> String {
     }
 }
 
-/// Returns the text of one file by its name.
-#[cfg(test)]
-pub(crate) fn csv_text(name: &str, results: &crate::record::Results) -> String {
-    let files = crate::testing::files("csv", results).expect("a writable folder");
-    files.into_iter().find(|f| f.file == name).expect("a file of that name").text
-}
-
-/// Returns the rows of one file by its name, each by column.
-#[cfg(test)]
-pub(crate) fn csv_rows(
-    name: &str,
-    results: &crate::record::Results,
-) -> Vec<std::collections::HashMap<String, String>> {
-    let text = csv_text(name, results);
-    let rows: Result<_, _> = csv::Reader::from_reader(text.as_bytes()).into_deserialize().collect();
-    rows.expect("a valid file")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing;
+    use crate::testing::{self, csv_rows, csv_text};
 
     #[test]
     fn unknown_is_never_zero_and_hostile_labels_survive() {

@@ -8,14 +8,10 @@ mod unit;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::host::{RewindMode, RewindStatus};
-use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::strategy::Standing;
-use ctxbench_session::fact::{FactKind, Match};
 use serde::Serialize;
 
-use crate::record::{FactPlace, KeptBy, RequestStatus, RunRecord, Status, word};
+use crate::record::{RunRecord, Status};
 
 pub(crate) use table::METRICS;
 pub(crate) use unit::Unit;
@@ -245,22 +241,6 @@ cells! {
     String: text => Cell::Word(text.clone());
     Cell: cell => cell.clone();
     Status: status => status.word().cell();
-    CompactionKind: kind => word(kind).cell();
-    FactKind: kind => kind.name().cell();
-    KeptBy: way => word(way).cell();
-    Match: found => word(found).cell();
-    Phase: phase => word(phase).cell();
-    FactPlace: place => word(place).cell();
-    Purpose: purpose => word(purpose).cell();
-    RequestStatus: status => word(status).cell();
-    RewindMode: mode => mode.word().cell();
-    RewindStatus: status => word(status).cell();
-}
-
-impl<T: ToCell + ?Sized> ToCell for &T {
-    fn cell(&self) -> Cell {
-        (**self).cell()
-    }
 }
 
 impl<T: ToCell + ?Sized> ToCell for Arc<T> {

@@ -19,9 +19,8 @@ const NOTE: usize = 1_000;
 /// The chunks of all sessions, in their order.
 #[derive(Default)]
 pub(super) struct Packed {
-    /// Chunk of each session; `None` = left out.
-    pub(super) chunks: Vec<Option<String>>,
-    parts: Vec<Option<Detail>>,
+    /// Chunk of each session, with its level of detail; `None` = left out.
+    pub(super) chunks: Vec<Option<(String, Detail)>>,
     /// Remaining budget, bytes.
     left: usize,
 }
@@ -42,14 +41,13 @@ impl Packed {
             (chunk.len() <= share).then_some((chunk, part))
         });
         self.left -= fitting.as_ref().map_or(0, |(chunk, _)| chunk.len() + AROUND);
-        let (chunk, part) = fitting.unzip();
-        self.chunks.push(chunk);
-        self.parts.push(part);
+        self.chunks.push(fitting);
     }
 
     /// Note for readers about omitted parts; empty if there are none.
     pub(super) fn note(&self) -> String {
-        let count = |part: Option<Detail>| self.parts.iter().filter(|p| **p == part).count();
+        let parts = || self.chunks.iter().map(|chunk| chunk.as_ref().map(|(_, part)| *part));
+        let count = |part: Option<Detail>| parts().filter(|p| *p == part).count();
         let told = [
             (count(Some(Detail::Short)), "with words that are cut short"),
             (count(Some(Detail::NoTexts)), "without words"),
@@ -65,7 +63,7 @@ impl Packed {
             "So that this page stays below {} MB, it holds some of its {} sessions in part: {}. \
              results.json has everything.",
             MAX_BYTES / 1_000_000,
-            self.parts.len(),
+            self.chunks.len(),
             told.join(", ")
         )
     }

@@ -84,7 +84,7 @@ fn page(
             }
             script #data type="application/json" { (PreEscaped(&data)) }
             @for (i, chunk) in packed.chunks.iter().enumerate() {
-                @if let Some(chunk) = chunk {
+                @if let Some((chunk, _)) = chunk {
                     script id=(format!("d{i}")) type="application/octet-stream" {
                         (PreEscaped(chunk))
                     }
@@ -96,7 +96,7 @@ fn page(
     let room = MAX_BYTES.saturating_sub(frame(&Packed::default()).len());
     let mut packed = Packed::new(room);
     let mut left = blocks.len();
-    let several = Several::of(results);
+    let several = Several::from_results(results);
     stored.sessions(&mut |session| {
         for block in several.blocks(&seeds::as_one(session)) {
             packed.add(&block, &overview, left);

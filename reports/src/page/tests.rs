@@ -8,7 +8,7 @@ use flate2::read::ZlibDecoder;
 use serde_json::Value;
 
 use super::*;
-use crate::record::{FactLife, Results, RunRecord};
+use crate::record::{FactLife, FactRecord, Results, RunRecord};
 use crate::testing;
 
 fn render_page(results: &Results) -> String {
@@ -25,6 +25,11 @@ fn embedded<'a>(page: &'a str, id: &str) -> Option<&'a str> {
 
 fn data(page: &str) -> Value {
     serde_json::from_str(embedded(page, "data").unwrap()).unwrap()
+}
+
+/// Index of a strategy in the data of the page.
+fn strategy(data: &Value, label: &str) -> Option<usize> {
+    data["strategies"].as_array().unwrap().iter().position(|s| s["label"] == label)
 }
 
 fn chunk(page: &str, i: usize) -> Option<Value> {
@@ -109,11 +114,9 @@ fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
     assert!(metrics.iter().all(|m| !m["help"].as_str().unwrap().is_empty()));
     let at = |column: &str| metrics.iter().position(|m| m["column"] == column).unwrap();
     let rows = data["blocks"][0]["rows"].as_array().unwrap();
-    let codex = rows
-        .iter()
-        .find(|r| data["strategies"][r["s"].as_u64().unwrap() as usize]["label"] == "codex");
+    let codex = rows.iter().find(|r| r["s"] == strategy(&data, "codex").unwrap()).unwrap();
     let run = results.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
-    let v = &codex.unwrap()["v"];
+    let v = &codex["v"];
     assert_eq!(v[at("compactions")], run.compactions.len());
     assert!((v[at("cost_usd")].as_f64().unwrap() - run.summary.cost_usd).abs() < 1e-6);
     assert!(v[at("cost_estimate_usd")].is_null());
@@ -130,11 +133,8 @@ fn a_session_holds_its_compactions_in_their_words() {
     let page = render_page(&results);
     let (data, chunk) = (data(&page), chunk(&page, 0).unwrap());
     assert_eq!(chunk["left"], "whole");
-    let place = |label: &str| {
-        data["strategies"].as_array().unwrap().iter().position(|s| s["label"] == label).unwrap()
-    };
     let runs = chunk["runs"].as_array().unwrap();
-    let codex = runs.iter().find(|r| r["s"] == place("codex")).unwrap();
+    let codex = runs.iter().find(|r| r["s"] == strategy(&data, "codex").unwrap()).unwrap();
     let record = results.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
     let text = |i: &Value| chunk["texts"][i.as_u64().unwrap() as usize].as_str().unwrap();
     let first = &codex["compactions"][0];
@@ -177,13 +177,7 @@ fn several_models_and_like_names_have_links_of_their_own() {
     let names: Vec<&str> =
         data["blocks"].as_array().unwrap().iter().map(|b| b["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["login-bug, claude-sonnet-4-6", "login-bug, gpt-5.4"]);
-    let labels: Vec<&str> = data["strategies"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|s| s["label"].as_str().unwrap())
-        .collect();
-    assert!(labels.contains(&"codex") && labels.contains(&"codex (2)"), "{labels:?}");
+    assert!(strategy(&data, "codex").is_some() && strategy(&data, "codex (2)").is_some());
 }
 
 /// Texts without repetition, from a stateless generator.
@@ -226,20 +220,15 @@ fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
                 c.came[0].texts[0].text = words(seed * 1_000 + c.seq, 400);
                 c.went[0].texts[0].text = words(seed * 1_000 + 500 + c.seq, 20);
             }
-            r.facts = (0..20)
-                .map(|f| crate::record::FactRecord {
-                    fact: format!("fact-{f}"),
-                    ..r.facts[0].clone()
-                })
-                .collect();
-            r.lives = (0..20)
-                .map(|f| FactLife {
-                    fact: format!("fact-{f}"),
-                    tokens: vec![words(f, 1)],
-                    text: words(session * 100 + f, 20).into(),
-                    ..FactLife::default()
-                })
-                .collect();
+            let fact = |f| FactRecord { fact: format!("fact-{f}"), ..r.facts[0].clone() };
+            r.facts = (0..20).map(fact).collect();
+            let life = |f| FactLife {
+                fact: format!("fact-{f}"),
+                tokens: vec![words(f, 1)],
+                text: words(session * 100 + f, 20).into(),
+                ..FactLife::default()
+            };
+            r.lives = (0..20).map(life).collect();
             results.runs.push(r);
         }
     }

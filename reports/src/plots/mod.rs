@@ -210,24 +210,16 @@ mod tests {
 
     /// Two sessions with two values of a setting and two products.
     fn swept() -> Results {
-        let mut results = Results::default();
-        for (session, cost) in [("one", 4.0), ("two", 8.0)] {
-            let rows = [
-                ("reference", "", 1.0, 100.0),
-                ("aider", "", 0.9, 90.0),
-                ("codex", "", 0.5, 80.0),
-                ("codex:limit=90000", "90000", 0.25, 60.0),
-                ("codex:limit=120000", "120000", 0.6, 70.0),
-            ];
-            for (label, limit, share, kept) in rows {
-                let mut run = testing::scored(session, label, cost * share, kept);
-                if !limit.is_empty() {
-                    run.strategy.given.insert("limit".into(), limit.into());
-                }
-                results.runs.push(run);
-            }
-        }
-        results
+        let rows = |session: &str, cost: f64| {
+            [
+                testing::scored(session, "reference", cost, 100.0),
+                testing::scored(session, "aider", cost * 0.9, 90.0),
+                testing::with_settings(session, &[], cost * 0.5, 80.0),
+                testing::with_settings(session, &[("limit", "90000")], cost * 0.25, 60.0),
+                testing::with_settings(session, &[("limit", "120000")], cost * 0.6, 70.0),
+            ]
+        };
+        testing::of([rows("one", 4.0), rows("two", 8.0)].concat())
     }
 
     fn over_sessions(drawn: &[Artifact]) -> Vec<&Artifact> {

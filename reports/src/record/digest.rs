@@ -13,8 +13,10 @@ use crate::{recorded, spend};
 pub struct Digest {
     sent: RequestDigest,
     summaries: SummaryCalls,
-    replies: Vec<usize>,
-    spend: Vec<Vec<String>>,
+    /// Replies of the main conversation before each compaction.
+    pub(crate) replies: Vec<usize>,
+    /// Rows of the table of costs.
+    pub(crate) spend: Vec<Vec<String>>,
 }
 
 /// Hash of the figures of all requests: equal for two runs that sent the same requests.
@@ -91,16 +93,6 @@ impl RunRecord {
             tokens: self.requests.iter().map(|q| own(q).0).sum(),
             cost_usd: self.requests.iter().map(|q| own(q).1).sum(),
         }
-    }
-
-    /// Replies of the main conversation before each compaction, if the requests are present.
-    pub(crate) fn replies_before_compactions(&self) -> Option<&[usize]> {
-        self.digest.as_ref().map(|d| &*d.replies)
-    }
-
-    /// Rows of the table of costs.
-    pub(crate) fn spend_rows(&self) -> Option<&Vec<Vec<String>>> {
-        self.digest.as_ref().map(|d| &d.spend)
     }
 }
 

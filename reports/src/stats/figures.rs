@@ -112,15 +112,11 @@ impl<'a> Values<'a> {
     fn has_ratio(&self) -> bool {
         self.base == self.own || (self.base > 0.0 && self.own > 0.0)
     }
-
-    fn is_recorded(&self) -> bool {
-        self.pair.own.scenario.recorded
-    }
 }
 
 fn sample(scale: Scale, values: &[Values<'_>]) -> Sample {
     let changes: Vec<f64> = values.iter().map(|v| scale.change(v.base, v.own)).collect();
-    let recorded = || values.iter().zip(&changes).filter(|(v, _)| v.is_recorded());
+    let recorded = || values.iter().zip(&changes).filter(|(v, _)| v.pair.own.scenario.recorded);
     Sample {
         interval: bootstrap::interval(&changes, &PLAN),
         recorded: recorded().map(|(_, change)| *change).collect(),

@@ -29,7 +29,7 @@ impl Layout {
         head.extend(columns.iter().map(|m| m.score_head().join("\n")));
         let front = front::of_block(block);
         let room = if front.contains(&true) { 2 } else { 0 };
-        let figures = block.figures(columns.iter().copied());
+        let figures = block.figures(columns);
         let mut rows = Vec::new();
         for ((run, figures), on_front) in block.runs.iter().zip(figures).zip(front) {
             let mark = if on_front { format!(" {}", front::MARK) } else { String::new() };
