@@ -16,6 +16,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
+use crate::common::json_lines;
+
 pub use assemble::assembled;
 
 /// Response of the server.
@@ -142,10 +144,6 @@ impl Here {
     }
 
     pub fn lines(&self) -> Vec<Value> {
-        String::from_utf8(self.log.lock().unwrap().clone())
-            .unwrap()
-            .lines()
-            .map(|l| serde_json::from_str(l).unwrap())
-            .collect()
+        json_lines(std::str::from_utf8(&self.log.lock().unwrap()).unwrap())
     }
 }
