@@ -10,7 +10,7 @@ use ctxbench_agents::serve::{FAULT_HEADER, ReplyScript, ServeOptions};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{ErrorKind, StopReason};
 use ctxbench_provider::wire::find;
-use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
+use ctxbench_session::Session;
 use serde_json::{Value, json};
 use serving::{Here, assembled};
 

@@ -3,31 +3,8 @@
 use super::*;
 
 pub(super) fn session() -> Session {
-    let user = |id: &str, text: &str| {
-        Entry::User(UserEntry { id: id.into(), text: Some(text.into()), ..Default::default() })
-    };
-    let call =
-        ToolCall { id: "c1".into(), name: "read".into(), arguments: r#"{"path":"a"}"#.into() };
-    let entries = vec![
-        user("u1", "Read a"),
-        Entry::Assistant(AssistantEntry {
-            id: "a1".into(),
-            reasoning: Some("hm".into()),
-            calls: vec![call],
-            ..Default::default()
-        }),
-        Entry::Tool(ToolEntry {
-            call_id: "c1".into(),
-            output: Some("out".into()),
-            ..Default::default()
-        }),
-        Entry::Assistant(AssistantEntry {
-            id: "a2".into(),
-            text: Some("It says out.".into()),
-            ..Default::default()
-        }),
-    ];
-    Session { entries, ..Default::default() }
+    let text = include_bytes!("../../data/serve/script.jsonl");
+    ctxbench_scenarios::jsonl::read(text, "script.jsonl").unwrap().session
 }
 
 #[tokio::test]
