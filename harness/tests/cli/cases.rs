@@ -3,18 +3,14 @@
 use crate::common;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
-use common::CommandFolder;
+use common::{CommandFolder, data};
 use ctxbench_conform::{Case, replay};
 use serde_json::{Value, json};
 
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/conformance").join(name)
-}
-
 fn load(name: &str) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(data(name)).unwrap()).unwrap()
+    let text = std::fs::read_to_string(data("conformance").join(name)).unwrap();
+    serde_json::from_str(&text).unwrap()
 }
 
 /// Returns the failure of a case, or nothing if it passes.
@@ -143,8 +139,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
     // Text that did not change is not repeated, and the table comes last.
     let table = out.find("agent           version").unwrap();
     assert!(table > out.find(want).unwrap());
-    let json: Value =
-        serde_json::from_str(&here.run("conform cases --json").fails_with(1).stdout).unwrap();
+    let json = here.run("conform cases --json").fails_with(1).json();
     let changes = &json["changes"][0];
     assert_eq!((&changes["from"], &changes["to"]), (&json!("0.169.0"), &json!("0.1000.0")));
     assert_eq!(changes["everywhere"].as_array().unwrap().len(), 2);
@@ -157,7 +152,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
 #[test]
 fn recorded_codex_versions_differ_as_documented() {
     let here = CommandFolder::new();
-    let out = here.run(&format!("conform {}", data("codex").display())).ok().stdout;
+    let out = here.run(&format!("conform {}", data("conformance/codex").display())).ok().stdout;
     let of = |from: &str| {
         let begin = out.find(&format!("codex {from} → ")).unwrap_or_else(|| panic!("{out}"));
         out[begin..].split("\ncodex ").next().unwrap().to_string()
