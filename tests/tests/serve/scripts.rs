@@ -1,20 +1,21 @@
 //! Sessions as scripts of the server's replies.
 
+use ctxbench_agents::serve::ReplyScript;
+
 use super::*;
 
-pub(super) fn session() -> Session {
+/// Starts a server that gives the replies of a session.
+pub(super) async fn scripted() -> Here {
     let text = include_bytes!("../../data/serve/script.jsonl");
-    ctxbench_scenarios::jsonl::read(text, "script.jsonl").unwrap().session
+    let session = ctxbench_scenarios::jsonl::read(text, "script.jsonl").unwrap().session;
+    let script = ReplyScript::new(&session);
+    Here::new(ServeOptions { speaker: Some(Box::new(script)), ..ServeOptions::default() }).await
 }
 
 #[tokio::test]
 async fn session_script_works_on_every_wire() {
     for (wire, path) in ROUTES {
-        let here = Here::new(ServeOptions {
-            speaker: Some(Box::new(ReplyScript::new(&session()))),
-            ..ServeOptions::default()
-        })
-        .await;
+        let here = scripted().await;
         let mut body = asking(wire, "Read a");
         let first = here.post(path, &body).await;
         let reply = first.reply(wire);
