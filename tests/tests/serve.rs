@@ -397,7 +397,7 @@ async fn log_has_requests_without_keys() {
     assert!(["input_tokens", "output_tokens"].iter().all(|n| l[*n].as_u64() > Some(10)));
     assert!(l["cost_usd"].as_f64() > Some(0.0));
     assert_eq!((&lines[1]["status"], &lines[1]["http"]), (&json!("invalid"), &json!(400)));
-    assert!(!String::from_utf8(here.log.lock().unwrap().clone()).unwrap().contains("secret"));
+    assert!(!here.log().contains("secret"));
 }
 
 #[tokio::test]

@@ -24,16 +24,11 @@ fn claude_code_compacts_while_the_hour_lasts() {
     assert_eq!(second_turn.invalidated_expired_tokens, 0);
 
     // The user returns after ten hours: everything is cold, but smaller.
-    let (night, without) = (
-        run(&with_a_pause(36_000_000), IDLE),
-        run(&with_a_pause(36_000_000), &format!("{IDLE},idle_compaction=false")),
-    );
-    let [small, large] = [&night, &without].map(|r| samples(r)[1].clone());
+    let [small, large] = [IDLE, &format!("{IDLE},idle_compaction=false")]
+        .map(|spec| samples(&run(&with_a_pause(36_000_000), spec))[1].clone());
     assert_eq!((small.cache_read, large.cache_read), (0, 0));
-    assert_eq!(
-        (small.invalidated_expired_tokens, large.invalidated_expired_tokens),
-        (fixed, first)
-    );
+    let expired = [&small, &large].map(|q| q.invalidated_expired_tokens);
+    assert_eq!(expired, [fixed, first]);
     assert!(small.cache_write < large.cache_write);
 }
 
@@ -42,11 +37,8 @@ fn small_short_or_busy_sessions_are_not_compacted() {
     let asked = |ms: u64, spec: &str| summaries(&run(&with_a_pause(ms), spec)).len();
     assert_eq!(asked(53 * 60_000, IDLE), 0, "the user is back before");
     assert_eq!(asked(36_000_000, "claude-code:cache_ttl=1h"), 0, "below 200,000 tokens");
-    assert_eq!(
-        asked(36_000_000, "claude-code:idle_min_tokens=4000"),
-        0,
-        "five minutes of lifetime"
-    );
+    let short_lived = "claude-code:idle_min_tokens=4000";
+    assert_eq!(asked(36_000_000, short_lived), 0, "five minutes of lifetime");
     assert_eq!(asked(36_000_000, IDLE), 1);
 }
 
@@ -73,10 +65,7 @@ fn failed_summary_attempts_add_their_time() {
     let r = run(&s, "codex");
     let asked = summaries(&r);
     let failed = RequestStatus::Failed(ErrorKind::Server);
-    assert_eq!(
-        asked.iter().take(3).map(|q| q.status).collect::<Vec<_>>(),
-        [failed, failed, RequestStatus::Ok]
-    );
+    assert_eq!([0, 1, 2].map(|n| asked[n].status), [failed, failed, RequestStatus::Ok]);
     let all: u64 = asked.iter().map(|q| q.latency_ms).sum();
     let answered: u64 = asked[2..].iter().map(|q| q.latency_ms).sum();
     assert_eq!((r.summary.blocked_ms, all), (600_000 + answered, 600_000 + answered));
@@ -98,18 +87,13 @@ fn baselines_survive_a_rate_limit() {
         "claude-code-api",
     ] {
         let (with, without) = (run(&s, spec), run(&plain, spec));
-        assert_eq!(
-            (with.status, with.summary.user_interventions),
-            (Status::Completed, 0),
-            "{spec}"
-        );
-        assert_eq!(with.summary.requests, without.summary.requests + 2, "{spec}");
+        assert_eq!(with.status, Status::Completed, "{spec}");
+        let (with, without) = (with.summary, without.summary);
+        assert_eq!(with.user_interventions, 0, "{spec}");
+        assert_eq!(with.requests, without.requests + 2, "{spec}");
         // Two refusals of 20 s. Everything else takes the same time.
-        assert_eq!(with.summary.total_ms, without.summary.total_ms + 40_000, "{spec}");
-        assert_eq!(
-            with.summary.cost_usd, without.summary.cost_usd,
-            "{spec}: a refusal costs nothing"
-        );
+        assert_eq!(with.total_ms, without.total_ms + 40_000, "{spec}");
+        assert_eq!(with.cost_usd, without.cost_usd, "{spec}: a refusal costs nothing");
     }
     // Retries are exhausted: after five more attempts the user has to repeat the request.
     s.faults = vec![fault(FaultOn::Sample, 1, 6, 429, 0)];
