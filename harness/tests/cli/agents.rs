@@ -125,11 +125,8 @@ fn agents_without_implementation_complete() {
     let dir = agents();
     let own = repository("examples/deepagents/deepagents.toml");
     let python = dir.join("deepagents/bin/python");
-    let more = format!(
-        "--agent qwen-code --agent {} --program deepagents={}",
-        own.display(),
-        python.display()
-    );
+    let (own, python) = (own.display(), python.display());
+    let more = format!("--agent qwen-code --agent {own} --program deepagents={python}");
     let driven = drive(&dir, "login-bug", NARROW, &more);
     for agent in ["qwen-code", "deepagents"] {
         let row = driven.row("login-bug", &format!("real-{agent}"));
@@ -166,12 +163,8 @@ fn real_pi_compactions_end_like_ours() {
         let cases: Vec<String> = files.filter(|f| f.ends_with(".json")).collect();
         let [case] = cases.as_slice() else { panic!("{cases:?}") };
         let outcome = driven.here.json(&format!("cases/{case}"))["outcome"].clone();
-        let reasons: Vec<&Value> = outcome["compactions"]
-            .as_array()
-            .expect("compactions")
-            .iter()
-            .map(|c| &c["reason"])
-            .collect();
+        let compactions = outcome["compactions"].as_array().expect("compactions");
+        let reasons: Vec<&Value> = compactions.iter().map(|c| &c["reason"]).collect();
         assert_eq!(reasons, made, "{fault}");
         assert_eq!(outcome["failed"], serde_json::json!(failed), "{fault}");
     }

@@ -109,7 +109,7 @@ pub(crate) fn row(here: &CommandFolder, name: &str) -> Value {
 }
 
 /// Drives a failing agent and a valid one, and returns the failing one's message.
-fn goes_wrong(how: &str, deliver: &str, options: &str) -> (CommandFolder, String) {
+fn goes_wrong(how: &str, deliver: &str, options: &str) -> String {
     let here = CommandFolder::with("small.jsonl", SMALL);
     let (bad, good) = (describe(&here, how, deliver, ""), describe(&here, "good", "acp", ""));
     let out = driven(&here, &format!("small.jsonl {bad} {good} {options}"), "");
@@ -119,8 +119,7 @@ fn goes_wrong(how: &str, deliver: &str, options: &str) -> (CommandFolder, String
     assert_ne!(bad["status"], "completed", "{bad}");
     let code = i32::from(bad["status"] == "error");
     assert_eq!(out.code, Some(code), "{}", out.stderr);
-    let error = bad["error"].as_str().unwrap().to_string();
-    (here, error)
+    bad["error"].as_str().unwrap().to_string()
 }
 
 #[test]
@@ -168,7 +167,7 @@ fn drive_failing_agent_is_an_error_with_the_reason() {
         ("sums-up-for-ever", "acp", "", [endless, ""]),
         ("never-minds", "acp", "", [endless, ""]),
     ] {
-        let (_, error) = goes_wrong(how, deliver, options);
+        let error = goes_wrong(how, deliver, options);
         assert!(told.iter().all(|t| error.contains(t)), "{how}: {error}");
         assert!(!error.contains('\u{1b}'), "{how}: {error:?}");
     }

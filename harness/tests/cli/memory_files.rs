@@ -235,10 +235,8 @@ fn memory_without_product_prints_all_side_by_side() {
     let out = memory(&here, "shop --file src/db/list.sql");
     let lines: Vec<Vec<&str>> =
         out.stdout.lines().map(|l| l.split_whitespace().collect()).collect();
-    assert_eq!(
-        lines[0],
-        ["tokens", "codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"]
-    );
+    let products = ["tokens", "codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"];
+    assert_eq!(lines[0], products);
     let row = |path: &str| lines.iter().find(|l| l.first() == Some(&path)).unwrap()[1..].to_vec();
     assert_eq!(row("AGENTS.md"), ["5", "5", "5", "–", "–", "–"]);
     assert_eq!(row("docs/guide.md"), ["–", "–", "–", "–", "30,000", "–"]);
