@@ -28,24 +28,15 @@ pub const DOORS: [Door; 20] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Every format reads the bytes.
-    ("recording", |b| {
-        let all = |f: &&recordings::Format| {
-            drop(f.import_all(&Source::of_bytes(b, "x.jsonl")));
-        };
-        recordings::ALL.iter().for_each(all);
-    }),
+    ("recording", |b| in_every_format(&Source::of_bytes(b, "x.jsonl"))),
     // Recordings that can be read are written in every format and read again.
     ("export", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
         for export in exports::ALL {
-            let Ok(text) = (export.write)(&scenario.session, &mut exports::ExportLosses::default())
-            else {
-                continue;
-            };
-            let all = |f: &&recordings::Format| {
-                drop(f.import_all(&Source::of_bytes(text.as_bytes(), "x.json")));
-            };
-            recordings::ALL.iter().for_each(all);
+            let mut losses = exports::ExportLosses::default();
+            if let Ok(text) = (export.write)(&scenario.session, &mut losses) {
+                in_every_format(&Source::of_bytes(text.as_bytes(), "x.json"));
+            }
         }
     }),
     // Compressed bytes, and each member of an archive.
@@ -74,8 +65,7 @@ pub const DOORS: [Door; 20] = [
             drop(std::fs::write(place, b));
         }
         for path in [dir.path().to_path_buf(), dir.path().join(places[0])] {
-            let all = |f: &&recordings::Format| drop(f.import_all(&Source::at(&path)));
-            recordings::ALL.iter().for_each(all);
+            in_every_format(&Source::at(&path));
         }
     }),
     ("validate", |b| {
@@ -130,11 +120,8 @@ pub const DOORS: [Door; 20] = [
     // Sessions that can be read are replayed.
     ("replay", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
-        let one = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        if let (Ok(one), Ok(spec), Ok(model)) =
-            (one, Spec::parse("sliding-window"), find(DEFAULT_MODEL))
-        {
-            one.block_on(replay(&scenario, &spec, model, &ReplayOptions::default()));
+        if let (Ok(spec), Ok(model)) = (Spec::parse("sliding-window"), find(DEFAULT_MODEL)) {
+            block_on(replay(&scenario, &spec, model, &ReplayOptions::default()));
         }
     }),
     // The first byte selects the path.
@@ -144,17 +131,25 @@ pub const DOORS: [Door; 20] = [
         let path = &paths[usize::from(*which) % paths.len()];
         let clock: serve::Clock = std::sync::Arc::new(|| 0);
         let options = serve::ServeOptions { clock, ..serve::ServeOptions::default() };
-        let one = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        if let Ok(one) = one {
-            one.block_on(serve::answer(
-                options,
-                path,
-                &[("anthropic-version", "2023-06-01")],
-                body.to_vec(),
-            ));
-        }
+        block_on(serve::answer(
+            options,
+            path,
+            &[("anthropic-version", "2023-06-01")],
+            body.to_vec(),
+        ));
     }),
 ];
+
+/// Reads a source as a recording of every format.
+fn in_every_format(source: &Source<'_>) {
+    recordings::ALL.iter().for_each(|format| drop(format.import_all(source)));
+}
+
+fn block_on<T>(work: impl Future<Output = T>) {
+    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() {
+        runtime.block_on(work);
+    }
+}
 
 /// Returns every path of every wire.
 pub fn served() -> Vec<String> {

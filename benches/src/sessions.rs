@@ -45,33 +45,25 @@ const LATER: usize = 8;
 /// answer. The texts depend on the seed. A fact arises in each turn and is needed eight turns later,
 /// so the number of facts grows with the length.
 pub fn session(turns: usize, seed: u64) -> Scenario {
-    let mut entries =
-        vec![Entry::System { text: Material::Prose.text(4_000, seed ^ 1 << 42), agent: None }];
+    let reply = |id: String, text: String, calls: Vec<ToolCall>| {
+        let text = Some(text.into());
+        Entry::Assistant(AssistantEntry { id, text, calls, ..Default::default() })
+    };
+    let system = Material::Prose.text(4_000, seed ^ 1 << 42);
+    let mut entries = vec![Entry::System { text: system, agent: None }];
     let mut facts = Vec::new();
     for n in 0..turns {
         let t = turn(n, seed);
         let row = format!("ROW-{seed}-{n}");
-        entries.push(Entry::User(UserEntry {
-            id: format!("u{n}"),
-            text: Some(format!("{} It is about {row}.", t.question).into()),
-            ..Default::default()
-        }));
-        entries.push(Entry::Assistant(AssistantEntry {
-            id: format!("a{n}"),
-            text: Some(t.thought.into()),
-            calls: vec![ToolCall::new(format!("c{n}"), "read_file", t.arguments)],
-            ..Default::default()
-        }));
-        entries.push(Entry::Tool(ToolEntry {
-            call_id: format!("c{n}"),
-            output: Some(t.output.into()),
-            ..Default::default()
-        }));
-        entries.push(Entry::Assistant(AssistantEntry {
-            id: format!("b{n}"),
-            text: Some(t.answer.into()),
-            ..Default::default()
-        }));
+        let text = Some(format!("{} It is about {row}.", t.question).into());
+        let call = ToolCall::new(format!("c{n}"), "read_file", t.arguments);
+        let (call_id, output) = (format!("c{n}"), Some(t.output.into()));
+        entries.extend([
+            Entry::User(UserEntry { id: format!("u{n}"), text, ..Default::default() }),
+            reply(format!("a{n}"), t.thought, vec![call]),
+            Entry::Tool(ToolEntry { call_id, output, ..Default::default() }),
+            reply(format!("b{n}"), t.answer, vec![]),
+        ]);
         let needs = vec![format!("b{}", (n + LATER).min(turns - 1))];
         let fact = Fact::new(format!("row{n}"), FactKind::Value, row, format!("u{n}"));
         facts.push(Fact { needs, ..fact });
@@ -86,22 +78,17 @@ pub fn blocks(from: usize, to: usize, seed: u64) -> Vec<Arc<Block>> {
     let mut out = Vec::new();
     for n in from..to {
         let t = turn(n, seed);
-        let message = |i: usize| MessageId((4 * n + i) as u32);
         let call = Some(Arc::new(CallRef { id: format!("c{n}").into(), name: "read_file".into() }));
-        let asks = Draft {
-            call: call.clone(),
-            ..Draft::text(BlockKind::Call, Role::Assistant, t.arguments)
-        };
-        let result = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, t.output) };
-        out.push(Draft::text(BlockKind::User, Role::User, t.question).build(message(0), vec![]));
-        out.push(
-            Draft::text(BlockKind::Assistant, Role::Assistant, t.thought).build(message(1), vec![]),
-        );
-        out.push(asks.build(message(1), vec![]));
-        out.push(result.build(message(2), vec![]));
-        out.push(
-            Draft::text(BlockKind::Assistant, Role::Assistant, t.answer).build(message(3), vec![]),
-        );
+        let of_call = |draft: Draft| Draft { call: call.clone(), ..draft };
+        let drafts = [
+            (0, Draft::text(BlockKind::User, Role::User, t.question)),
+            (1, Draft::text(BlockKind::Assistant, Role::Assistant, t.thought)),
+            (1, of_call(Draft::text(BlockKind::Call, Role::Assistant, t.arguments))),
+            (2, of_call(Draft::text(BlockKind::Output, Role::Tool, t.output))),
+            (3, Draft::text(BlockKind::Assistant, Role::Assistant, t.answer)),
+        ];
+        let id = |i: usize| MessageId((4 * n + i) as u32);
+        out.extend(drafts.map(|(message, draft)| draft.build(id(message), vec![])));
     }
     out
 }

@@ -3,34 +3,13 @@
 
 use ctxbench_core::request::Purpose;
 use ctxbench_core::tokens::o200k;
-use ctxbench_scenarios::Scenario;
+use ctxbench_scenarios::{Scenario, parse};
 
 use crate::common::replayed::{self, requests_with};
-use crate::common::session_of;
-
-const PROPOSAL: &str = "I add the missing return.";
-const ARGUMENTS: &str = r#"{"path":"a.py","old":"x","new":"return x"}"#;
 
 /// A turn with one edit, and an answer.
 fn session() -> Scenario {
-    let arguments = serde_json::to_string(ARGUMENTS).unwrap();
-    let call = format!(r#"[{{"id":"c1","name":"edit_file","arguments":{arguments}}}]"#);
-    let text = [
-        r#"{"type":"system","text":"You help."}"#.to_string(),
-        r#"{"type":"user","id":"u1","text":"It returns nothing."}"#.into(),
-        format!(r#"{{"type":"assistant","id":"a1","text":"{PROPOSAL}","calls":{call}}}"#),
-        r#"{"type":"tool","call_id":"c1","output":"Edited, port 8443 is free."}"#.into(),
-        r#"{"type":"assistant","id":"a2","text":"It returns x now."}"#.into(),
-        r#"{"type":"user","id":"u2","text":"Which port is free?"}"#.into(),
-        r#"{"type":"assistant","id":"a3","text":"Port 8443."}"#.into(),
-        concat!(
-            r#"{"type":"fact","id":"port","kind":"value","tokens":["8443"],"#,
-            r#""arises":"c1","needs":["u2"]}"#
-        )
-        .into(),
-    ]
-    .join("\n");
-    session_of(&text)
+    parse(include_bytes!("../data/aider/architect.jsonl"), "architect.jsonl").unwrap()
 }
 
 #[test]
@@ -40,7 +19,8 @@ fn editor_model_is_billed_at_its_price() {
     let edits = requests_with(&row, Purpose::Edit);
     assert_eq!(edits.len(), 2, "the edit and the answer");
     // Only the written edit, with four tokens for the block.
-    let written = o200k(&format!("edit_file {ARGUMENTS}")) + 4;
+    let edit = r#"edit_file {"path":"a.py","old":"x","new":"return x"}"#;
+    let written = o200k(edit) + 4;
     assert_eq!((&*edits[0].model, edits[0].output_tokens), ("claude-haiku-4-5", written));
     // 1 and 5 USD per million tokens for Haiku, 3 and 15 USD for Sonnet.
     for r in &row.requests {

@@ -4,32 +4,19 @@ use ctxbench_core::request::Phase;
 use ctxbench_core::tokens::o200k;
 use ctxbench_replay::Options;
 use ctxbench_reports::record::{RequestRecord, Status};
-use ctxbench_scenarios::builtin;
+use ctxbench_scenarios::{Scenario, builtin, parse};
 use ctxbench_session::fact::Match;
 
 use crate::common::replayed::{MODEL, as_told, run, run_with};
-use crate::common::session_of;
+use crate::common::words;
 
 /// Two parallel subagents: `x` answers at once, and `y` reads a file first. Each text has one token
 /// per word.
-const TWO: &str = r#"{"type":"system","text":"one two three four five six"}
-{"type":"user","id":"u1","text":"one two three"}
-{"type":"assistant","id":"a1","calls":[{"id":"c1","name":"task","arguments":"{}"},{"id":"c2","name":"task","arguments":"{}"}]}
-{"type":"system","text":"one two","agent":"y"}
-{"type":"user","id":"x0","text":"one two","agent":"x"}
-{"type":"assistant","id":"x1","text":"port open now","agent":"x"}
-{"type":"user","id":"y0","text":"one","agent":"y"}
-{"type":"assistant","id":"y1","agent":"y","calls":[{"id":"c3","name":"read","arguments":"{}"}]}
-{"type":"tool","call_id":"c3","output":"one secret word two","agent":"y"}
-{"type":"assistant","id":"y2","text":"one two three four","agent":"y"}
-{"type":"tool","call_id":"c1","output":"port open now"}
-{"type":"tool","call_id":"c2","output":"one two three four"}
-{"type":"assistant","id":"a2","text":"one"}
-{"type":"user","id":"u2","text":"one two"}
-{"type":"assistant","id":"a3","text":"one"}
-{"type":"fact","id":"port","kind":"value","tokens":["port open"],"arises":"x1","needs":["u2"]}
-{"type":"fact","id":"secret","kind":"value","tokens":["secret word"],"arises":"c3","needs":["u2"]}
-{"type":"fact","id":"rule","kind":"constraint","tokens":["one two three"],"arises":"u1","needs":["y2"]}"#;
+const TWO: &str = include_str!("../data/delegation/two-subagents.jsonl");
+
+fn scenario(text: &str) -> Scenario {
+    parse(text.as_bytes(), "two.jsonl").unwrap()
+}
 
 /// Latency of Sonnet 4.6 without cache, in ms: 800, 0.03 per input token, 5.5 per output token.
 fn ms(r: &RequestRecord) -> u64 {
@@ -38,7 +25,7 @@ fn ms(r: &RequestRecord) -> u64 {
 
 #[test]
 fn two_subagents_by_hand() {
-    let r = run(&session_of(TWO), "reference");
+    let r = run(&scenario(TWO), "reference");
     assert_eq!(r.status, Status::Completed, "{:?}", r.error);
     for text in ["one", "one two three four five six", "port open now", "one secret word two"] {
         assert_eq!(o200k(text), text.split(' ').count() as u64, "{text}");
@@ -47,54 +34,30 @@ fn two_subagents_by_hand() {
     // Prompts and replies: main: 10 + 7 = 17 → two calls 12; + results 3 + 4 and 4 + 4 = 44 → 5; +
     // u2 6 = 55 → 5. x, under the session's prompt: 10 + 6 = 16 → 3 + 4. y, under its own: 6 + 5 =
     // 11 → 6; + 8 = 25 → 8.
-    let rows: Vec<(u64, Option<&str>, u64, u64)> = r
-        .requests
-        .iter()
-        .map(|q| (q.seq, q.agent.as_deref(), q.input_tokens, q.output_tokens))
-        .collect();
-    let (x, y) = (Some("x"), Some("y"));
-    assert_eq!(
-        rows,
-        [
-            (0, None, 17, 12),
-            (1, None, 44, 5),
-            (2, None, 55, 5),
-            (3, x, 16, 7),
-            (4, y, 11, 6),
-            (5, y, 25, 8)
-        ],
-        "of every window"
-    );
+    let row = |q: &RequestRecord| {
+        let agent = q.agent.as_deref().unwrap_or("main");
+        format!("{} {agent}: {} {}", q.seq, q.input_tokens, q.output_tokens)
+    };
+    let rows: Vec<String> = r.requests.iter().map(row).collect();
+    let want = "0 main: 17 12, 1 main: 44 5, 2 main: 55 5, 3 x: 16 7, 4 y: 11 6, 5 y: 25 8";
+    assert_eq!(rows.join(", "), want, "of every window");
     // Nothing is cached below 1,024 tokens: 168 input tokens at 3 USD per million, 43 output tokens
     // at 15.
     assert_eq!((r.summary.input_tokens, r.summary.output_tokens, r.summary.requests), (168, 43, 6));
-    assert!(
-        (r.summary.cost_usd - (168.0 * 3.0 + 43.0 * 15.0) / 1e6).abs() < 1e-12,
-        "{}",
-        r.summary.cost_usd
-    );
+    let s = &r.summary;
+    let usd = (168.0 * 3.0 + 43.0 * 15.0) / 1e6;
+    assert!((s.cost_usd - usd).abs() < 1e-12, "{}", s.cost_usd);
     // The window metrics are those of the main conversation.
-    assert_eq!(
-        (r.summary.steps_completed, r.summary.steps_total, r.summary.peak_context_tokens),
-        (3, 3, 55)
-    );
+    assert_eq!((s.steps_completed, s.steps_total, s.peak_context_tokens), (3, 3, 55));
     let [dx, dy] = r.delegation.as_slice() else { panic!("{:?}", r.delegation) };
-    assert_eq!(
-        (dx.agent.as_str(), dx.call.as_deref(), dx.request, dx.waited, dx.steps),
-        ("x", Some("c1"), Some(0), true, 1)
-    );
-    assert_eq!(
-        (dy.agent.as_str(), dy.call.as_deref(), dy.request, dy.waited, dy.steps),
-        ("y", Some("c2"), Some(0), true, 2)
-    );
-    assert_eq!(
-        (dx.input_tokens, dx.output_tokens, dx.peak_context_tokens, dx.result_tokens),
-        (16, 7, 16, Some(3))
-    );
-    assert_eq!(
-        (dy.input_tokens, dy.output_tokens, dy.peak_context_tokens, dy.result_tokens),
-        (36, 14, 25, Some(4))
-    );
+    for (d, agent, call, steps, tokens) in
+        [(dx, "x", "c1", 1, (16, 7, 16, Some(3))), (dy, "y", "c2", 2, (36, 14, 25, Some(4)))]
+    {
+        let found = (&*d.agent, d.call.as_deref(), d.request, d.waited, d.steps);
+        assert_eq!(found, (agent, Some(call), Some(0), true, steps));
+        let found = (d.input_tokens, d.output_tokens, d.peak_context_tokens, d.result_tokens);
+        assert_eq!(found, tokens, "{agent}");
+    }
     // Both begin after the first reply. y's file takes the stated 2 s, and the main conversation
     // waits for the slower subagent.
     let q = &r.requests;
@@ -104,14 +67,9 @@ fn two_subagents_by_hand() {
     assert_eq!(q[1].at_ms, called + dy.duration_ms);
     // The port was returned and is present. The secret was not returned. The rule of the main
     // conversation is not in y's window.
-    assert_eq!(
-        (dx.delegated_facts, dx.returned_facts, dx.needed_outside, dx.kept_outside),
-        (1, 1, 1, 1)
-    );
-    assert_eq!(
-        (dy.delegated_facts, dy.returned_facts, dy.needed_outside, dy.kept_outside),
-        (1, 0, 1, 0)
-    );
+    let facts =
+        [dx, dy].map(|d| [d.delegated_facts, d.returned_facts, d.needed_outside, d.kept_outside]);
+    assert_eq!(facts, [[1, 1, 1, 1], [1, 0, 1, 0]]);
     let pair =
         |id: &str| r.facts.iter().find(|f| f.fact == id).map(|f| (f.found, f.request)).unwrap();
     assert_eq!(pair("port"), (Match::Verbatim, Some(2)));
@@ -134,7 +92,7 @@ fn user_who_continues_at_once_waits_for_the_tool_only() {
         r#""id":"c2","name":"task","arguments":"{}""#,
         r#""id":"c2","name":"task","arguments":"{\"prompt\":\"one\"}""#,
     );
-    let r = run(&session_of(&lines), "reference");
+    let r = run(&scenario(&lines), "reference");
     let [x, y] = r.delegation.as_slice() else { panic!("{:?}", r.delegation) };
     assert_eq!((x.waited, y.waited), (true, false));
     assert!(x.duration_ms < 2_000, "{}", x.duration_ms);
@@ -146,15 +104,11 @@ fn user_who_continues_at_once_waits_for_the_tool_only() {
 #[test]
 fn uncalled_subagent_costs_nothing_and_loses_its_needs() {
     // The first prompt has 17 tokens.
-    let r = run_with(MODEL, &session_of(TWO), "none", &Options { window: Some(15), ..as_told() });
+    let r = run_with(MODEL, &scenario(TWO), "none", &Options { window: Some(15), ..as_told() });
     assert_eq!(r.status, Status::Overflow);
-    assert!(
-        r.delegation
-            .iter()
-            .all(|d| d.status == Status::NotApplicable && d.cost_usd == 0.0 && d.requests == 0),
-        "{:?}",
-        r.delegation
-    );
+    for d in &r.delegation {
+        assert_eq!((d.status, d.cost_usd, d.requests), (Status::NotApplicable, 0.0, 0));
+    }
     assert!(r.requests.iter().all(|q| q.agent.is_none()));
     let rule = r.facts.iter().find(|f| f.fact == "rule").unwrap();
     assert_eq!((rule.request, rule.found), (None, Match::Absent));
@@ -163,91 +117,49 @@ fn uncalled_subagent_costs_nothing_and_loses_its_needs() {
 #[test]
 fn session_without_subagent_result_is_unfinished() {
     // The main conversation needs at most 60 tokens, x needs 16. A result of 90 is too large for y.
-    let words = "word".to_string() + &" word".repeat(89);
-    let r = run_with(
-        MODEL,
-        &session_of(&TWO.replace("one secret word two", &words)),
-        "none",
-        &Options { window: Some(80), ..as_told() },
-    );
+    let two = scenario(&TWO.replace("one secret word two", &words(90)));
+    let r = run_with(MODEL, &two, "none", &Options { window: Some(80), ..as_told() });
     assert_eq!((r.summary.steps_completed, r.status), (3, Status::Overflow));
     assert!(r.error.as_deref().is_some_and(|e| e.starts_with("subagent y: ")), "{:?}", r.error);
-    assert_eq!(
-        r.delegation.iter().map(|d| d.status).collect::<Vec<_>>(),
-        [Status::Completed, Status::Overflow]
-    );
+    let statuses: Vec<Status> = r.delegation.iter().map(|d| d.status).collect();
+    assert_eq!(statuses, [Status::Completed, Status::Overflow]);
 }
 
 #[test]
 fn costs_of_windows_add_up() {
     let scenario = builtin::by_id("delegated-search").unwrap();
-    for spec in [
-        "reference",
-        "codex",
-        "opencode",
-        "claude-code",
-        "aider",
-        "openoxide",
-        "anthropic-sdk",
-        "sliding-window",
-        "none",
-    ] {
+    for spec in
+        "reference codex opencode claude-code aider openoxide anthropic-sdk sliding-window none"
+            .split(' ')
+    {
         let r = run(&scenario, spec);
-        let of = |agent: Option<&str>| {
-            r.requests.iter().filter(|q| q.agent.as_deref() == agent).collect::<Vec<_>>()
-        };
-        let sum = |rows: &[&RequestRecord], f: fn(&RequestRecord) -> u64| {
-            rows.iter().map(|q| f(q)).sum::<u64>()
-        };
         let all: Vec<&RequestRecord> = r.requests.iter().collect();
-        assert_eq!(
-            all.iter().map(|q| q.seq).collect::<Vec<_>>(),
-            (0..all.len() as u64).collect::<Vec<_>>(),
-            "{spec}"
-        );
+        assert!(all.iter().map(|q| q.seq).eq(0..all.len() as u64), "{spec}");
+        let of = |agent: Option<&str>| -> Vec<&RequestRecord> {
+            all.iter().copied().filter(|q| q.agent.as_deref() == agent).collect()
+        };
+        let tokens = |rows: &[&RequestRecord]| {
+            let sum = |f: fn(&RequestRecord) -> u64| rows.iter().map(|q| f(q)).sum::<u64>();
+            let input = sum(|q| q.input_tokens);
+            (rows.len() as u64, input, sum(|q| q.output_tokens), sum(|q| q.cache_read))
+        };
         let cost = |rows: &[&RequestRecord]| rows.iter().map(|q| q.cost_usd).sum::<f64>();
         let s = &r.summary;
-        assert_eq!(
-            (s.input_tokens, s.output_tokens),
-            (sum(&all, |q| q.input_tokens), sum(&all, |q| q.output_tokens)),
-            "{spec}"
-        );
-        assert_eq!(
-            (s.cache_read_tokens, s.cache_write_tokens),
-            (sum(&all, |q| q.cache_read), sum(&all, |q| q.cache_write)),
-            "{spec}"
-        );
-        assert_eq!(
-            (s.requests, s.extra_requests),
-            (all.len() as u64, all.iter().filter(|q| q.extra).count() as u64),
-            "{spec}"
-        );
-        assert!(
-            (s.cost_usd - cost(&all)).abs() < 1e-12,
-            "{spec}: {} and {}",
-            s.cost_usd,
-            cost(&all)
-        );
-        let main = of(None);
+        let found = (s.requests, s.input_tokens, s.output_tokens, s.cache_read_tokens);
+        assert_eq!(found, tokens(&all), "{spec}");
+        assert_eq!(s.cache_write_tokens, all.iter().map(|q| q.cache_write).sum::<u64>(), "{spec}");
+        assert_eq!(s.extra_requests, all.iter().filter(|q| q.extra).count() as u64, "{spec}");
+        assert!((s.cost_usd - cost(&all)).abs() < 1e-12, "{spec}: {}", s.cost_usd);
         let agents: u64 = r.delegation.iter().map(|d| d.input_tokens).sum();
-        assert_eq!(s.input_tokens, sum(&main, |q| q.input_tokens) + agents, "{spec}");
+        assert_eq!(s.input_tokens, tokens(&of(None)).1 + agents, "{spec}");
         for d in &r.delegation {
             let own = of(Some(&d.agent));
             assert!(!own.is_empty(), "{spec}: {}", d.agent);
-            assert_eq!(
-                (d.requests, d.input_tokens),
-                (own.len() as u64, sum(&own, |q| q.input_tokens)),
-                "{spec}"
-            );
-            assert_eq!(
-                (d.output_tokens, d.cache_read_tokens),
-                (sum(&own, |q| q.output_tokens), sum(&own, |q| q.cache_read)),
-                "{spec}"
-            );
+            let found = (d.requests, d.input_tokens, d.output_tokens, d.cache_read_tokens);
+            assert_eq!(found, tokens(&own), "{spec}");
             assert!((d.cost_usd - cost(&own)).abs() < 1e-12, "{spec}");
             // A background summary may arrive when no request waits for it.
-            let awaited = own.iter().filter(|q| q.phase != Some(Phase::Background));
-            for q in awaited {
+            for q in own.iter().filter(|q| q.phase != Some(Phase::Background)) {
                 assert!(q.at_ms >= d.started_ms, "{spec}");
                 assert!(q.at_ms + q.latency_ms <= d.started_ms + d.duration_ms, "{spec}");
             }

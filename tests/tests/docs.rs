@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_strategies::Spec;
+use ctxbench_util::files::walk;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -19,35 +20,21 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn markdown_below(folder: &Path, out: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            markdown_below(&path, out);
-        } else if path.extension().is_some_and(|e| e == "md") {
-            out.push(path);
-        }
-    }
-}
-
-/// Returns the lines outside of fenced code, each with its number from 1.
-fn prose(text: &str) -> Vec<(usize, &str)> {
+/// Returns the lines outside of fenced code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
-    let mut out = Vec::new();
-    for (i, line) in text.lines().enumerate() {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-        } else if !fenced {
-            out.push((i + 1, line));
-        }
-    }
-    out
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        fenced ^= is_fence;
+        !fenced && !is_fence
+    })
 }
 
 #[test]
 fn documented_strategies_parse() {
-    let mut files = vec![root().join("README.md")];
-    markdown_below(&root().join("docs"), &mut files);
+    let mut files = walk(&root().join("docs")).unwrap();
+    files.retain(|file| file.extension().is_some_and(|e| e == "md"));
+    files.push(root().join("README.md"));
     let mut found = 0;
     for file in files {
         let text = read(&file);
@@ -77,11 +64,8 @@ fn documented_strategies_parse() {
 
 /// Returns the names in backticks in the first column of the tables below a heading, in order.
 fn columns_of(text: &str, heading: &str) -> Vec<String> {
-    let below = prose(text)
-        .into_iter()
-        .map(|(_, l)| l)
-        .skip_while(|l| l.trim_start_matches('#').trim() != heading)
-        .skip(1);
+    let is_heading = |l: &&str| l.trim_start_matches('#').trim() == heading;
+    let below = prose(text).skip_while(|l| !is_heading(l)).skip(1);
     let rows = below.take_while(|l| !l.starts_with('#')).filter(|l| l.starts_with("| `"));
     let first = rows.filter_map(|l| l.split('|').nth(1));
     first
@@ -105,15 +89,11 @@ fn csv_columns_are_documented_in_order() {
     assert_eq!(files.names.len(), 8);
     for name in files.names {
         let text = read(&dir.path().join(&name));
-        let head: Vec<String> =
-            text.lines().next().unwrap().split(',').map(str::to_string).collect();
-        let own: Vec<&String> = head.iter().filter(|c| !common.contains(c)).collect();
-        assert!(own.len() > 10 && head.last().is_some_and(|c| c == "seed"), "{name}: {head:?}");
-        assert_eq!(
-            columns_of(&formats, &format!("`{name}`")).iter().collect::<Vec<_>>(),
-            own,
-            "{name}"
-        );
+        let mut own: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+        assert_eq!(own.last(), Some(&"seed"), "{name}");
+        own.retain(|column| !common.iter().any(|c| c == column));
+        assert!(own.len() > 10, "{name}: {own:?}");
+        assert_eq!(columns_of(&formats, &format!("`{name}`")), own, "{name}");
     }
 }
 

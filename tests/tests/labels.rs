@@ -7,7 +7,7 @@ use ctxbench_scenarios::{Loaded, Scenario, autofacts};
 use ctxbench_session::{Entry, Session};
 use serde_json::Value;
 
-use crate::common::{recordings, replayed};
+use crate::common::{json_lines, recordings, replayed};
 
 /// Maximum number of replies between a label and a matching pair.
 const WITHIN: usize = 2;
@@ -160,7 +160,7 @@ fn score(pairs: &[Pair], labels: &[&Value], score: &mut Score) {
 #[test]
 fn found_needs_match_labels() {
     let text = std::fs::read_to_string(recordings::folder().join("labels.jsonl")).unwrap();
-    let labels: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let labels = json_lines(&text);
     let mut all = Score::default();
     for name in ["codemie-rollout", "codemie-session", "spotter-4d5611e5", "spotter-8463c716"] {
         let own: Vec<&Value> = labels.iter().filter(|l| l["session"] == name).collect();

@@ -17,7 +17,6 @@ mod properties;
 mod published;
 mod reference;
 mod resume;
-mod sdk_runner;
 mod serve;
 mod settings;
 mod storage;

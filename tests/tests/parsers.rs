@@ -12,6 +12,7 @@ use ctxbench_reports::record::Status;
 use ctxbench_scenarios::{formats, parse};
 use ctxbench_session::Entry as SessionEntry;
 use ctxbench_strategies::persist::{self, JournalEntry, PersistFormat, StoredMessage};
+use ctxbench_util::files::walk_into;
 use doors::{DOORS, served};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,10 +22,9 @@ use crate::common::replayed::{MODEL, run_with};
 /// Valid files for each parser, from the test data.
 fn good(door: &str) -> Vec<Vec<u8>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
-    let built_in = |ends: &str| files(&data.join("../../scenarios/data"), ends);
     let found = match door {
         "session" | "export" => files(&data, ".jsonl"),
-        "scenario" => built_in(".toml"),
+        "scenario" => files(&data.join("../../scenarios/data"), ".toml"),
         "recording" | "validate" => {
             let mut all = files(&data.join("validate"), ".jsonl");
             all.extend(files(&data.join("recordings"), ""));
@@ -34,66 +34,24 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         "settings file" => files(&data.join("settings"), ""),
         "packed" => [".zst", ".zip"].iter().flat_map(|e| files(&data.join("packed"), e)).collect(),
         "case" => files(&data.join("conformance"), ".json"),
-        _ => Vec::new(),
+        _ => files(&data.join("doors").join(door), ""),
     };
     let mut out: Vec<Vec<u8>> =
         found.iter().map(|p| std::fs::read(p).unwrap()).filter(|b| b.len() < 60_000).collect();
-    // Formats without files.
-    out.extend(match door {
-        "request" => vec![
-            br#"{"model":"m","max_tokens":9,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"o"}]}]}"#.to_vec(),
-            br#"{"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"c","name":"n","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"o"}]}"#.to_vec(),
-            br#"{"systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"role":"user","parts":[{"text":"x"},{"inlineData":{"mimeType":"image/png","data":"AA=="}}]},{"role":"model","parts":[{"thought":true,"text":"h"},{"functionCall":{"name":"n","args":{"a":1}},"thoughtSignature":"s"}]},{"role":"user","parts":[{"functionResponse":{"name":"n","response":{"output":"o"}}}]}],"tools":[{"functionDeclarations":[{"name":"n"}]}],"generationConfig":{"maxOutputTokens":9}}"#.to_vec(),
-            br#"{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"o"}]}"#.to_vec(),
-        ],
-        "requests" => good("request").iter().map(|b| growing(b)).collect(),
-        "store" => vec![
-            br#"{"id":"s","projectID":"p","title":"t","role":"assistant","modelID":"m","type":"tool","tool":"task","callID":"c","state":{"status":"completed","input":{},"output":"o","metadata":{"sessionId":"s"},"time":{"end":1}},"tokens":{"input":1,"output":2,"cache":{"read":3,"write":4}}}"#.to_vec(),
-            br#"{"kind":"MessageEvent","source":"user","llm_message":{"role":"user","content":[{"type":"text","text":"x"}]},"stats":{"usage_to_metrics":{"agent":{"token_usages":[{"response_id":"r","prompt_tokens":1,"cache_read_tokens":1}]}}}}"#.to_vec(),
-            [&b"SQLite format 3\0"[..], &[0; 500]].concat(),
-        ],
-        "reply" => vec![
-            br#"{"type":"message","role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"t","name":"n","input":{}}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}"#.to_vec(),
-            br#"{"candidates":[{"content":{"role":"model","parts":[{"text":"x","thoughtSignature":"s"},{"functionCall":{"name":"n","args":{}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2,"totalTokenCount":3}}"#.to_vec(),
-            br#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 2 tokens > 1 maximum"}}"#.to_vec(),
-        ],
-        "strategy" => vec![b"codex@0.63:auto_compact_limit=90k,x=\"y\"".to_vec()],
-        "results" => vec![br#"{"version":1,"generator":"g","runs":[{"scenario":{"id":"a"},"strategy":{"name":"codex"}}]}"#.to_vec()],
-        "memory" => vec![b"---\npaths:\n  - \"src/{a,b}/**\"\n---\n# Notes\n- one\n\n## More\n* \
-         two @x/y.md `@z`\n".to_vec()],
-        "markdown" => vec![b"# aider chat started at 2026-01-01 00:00:00\n\n#### do it\n\nDone.\n> \
-         Tokens: 1k sent\n\n#### again  \n#### and more\n".to_vec()],
-        "edits" => vec![
-            br#"{"path":"a.rs","edits":[{"old":"a\nb","new":"c"}]}"#.to_vec(),
-            br#"{"file_path":"a","content":"x\ny"}"#.to_vec(),
-            b"*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\n".to_vec(),
-            b"a\nb\nc\0a\nc\nd\n".to_vec(),
-        ],
-        "replay" => vec![hostile(1_000, 3_155_760_000_000, 1_000_000_000), hostile(0, 5, 7)],
-        "cassette" => vec![
-            b"{\"type\":\"cassette\",\"version\":1}\n{\"request\":\"h\",\"model\":\"m\",\"max_tokens\":9,\"reply\":\"r\",\"stop\":\"end_turn\",\"usage\":{}}\n".to_vec(),
-        ],
-        "script" => vec![b"\"plain\"\n{\"text\":\"x\",\"strategy\":\"codex\"}\n".to_vec()],
-        "history" => vec![b"{\"session_id\":\"s\",\"ts\":1,\"text\":\"x\"}\n".repeat(9)],
-        "stored" => (0_u8..).zip(persist::formats()).flat_map(|(i, f)| stored(i, f)).collect(),
-        "serve" => (0..served().len() as u8).flat_map(|i| good("request").into_iter().map(move |b| [vec![i], b].concat())).collect(),
-        _ => Vec::new(),
-    });
+    match door {
+        "store" => out.push([&b"SQLite format 3\0"[..], &[0; 500]].concat()),
+        "replay" => {
+            out.extend([hostile(1_000, 3_155_760_000_000, 1_000_000_000), hostile(0, 5, 7)]);
+        }
+        "stored" => out.extend((0..).zip(persist::formats()).flat_map(|(i, f)| stored(i, f))),
+        "serve" => {
+            let requests = good("request");
+            let paths = 0..served().len() as u8;
+            out.extend(paths.flat_map(|i| requests.iter().map(move |b| [&[i], &b[..]].concat())));
+        }
+        _ => {}
+    }
     out
-}
-
-/// Returns the requests of a conversation that grows to this one and beyond, separated by zeros.
-fn growing(request: &[u8]) -> Vec<u8> {
-    let whole: serde_json::Value = serde_json::from_slice(request).unwrap();
-    let list = ["messages", "input", "contents"].into_iter().find(|f| whole[f].is_array()).unwrap();
-    let said = whole[list].as_array().unwrap();
-    let said = [&said[..], said].concat();
-    let with = |n: usize| {
-        let mut body = whole.clone();
-        body[list] = said[..n].to_vec().into();
-        body.to_string().into_bytes()
-    };
-    (1..=said.len()).map(with).collect::<Vec<_>>().join(&0)
 }
 
 /// A session with these numbers in every numeric field.
@@ -135,19 +93,9 @@ fn stored(number: u8, format: &PersistFormat) -> Vec<Vec<u8>> {
 }
 
 fn files(dir: &Path, ends: &str) -> Vec<PathBuf> {
-    let (mut out, mut open) = (Vec::new(), vec![dir.to_path_buf()]);
-    while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                open.push(path);
-            } else if path.to_string_lossy().ends_with(ends) {
-                out.push(path);
-            }
-        }
-    }
-    out.sort();
-    out
+    let mut all = walk_into(dir, |_| true, drop);
+    all.retain(|path| path.to_string_lossy().ends_with(ends));
+    all
 }
 
 /// A mutation of a file.

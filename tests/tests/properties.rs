@@ -1,5 +1,6 @@
 //! Invariants of every strategy in random sessions.
 
+use crate::common::replayed::run_with;
 use crate::random;
 
 use ctxbench_core::content::Part;
@@ -195,14 +196,10 @@ proptest! {
     #[test]
     fn a_restated_fact_that_was_not_visible_never_counts(plan in random::plan(6), ideal in any::<bool>()) {
         let scenario = plan.scenario_of_ghosts();
-        let model = model::find(MODELS[0]).unwrap();
         let summariser = if ideal { Summariser::Ideal } else { Summariser::Extractive };
         for d in built_in() {
             let options = Options { summariser: summariser.clone(), ..Options::default() };
-            let spec = Spec::parse(d.name).unwrap();
-            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let record = runtime.block_on(replay_in_full(&scenario, &spec, model, &options)).replayed.record;
-            for f in &record.facts {
+            for f in &run_with(MODELS[0], &scenario, d.name, &options).facts {
                 prop_assert!(f.place == FactPlace::Nowhere, "{}: {f:?} was never visible and \
                     counts", d.name);
             }

@@ -70,11 +70,8 @@ fn reference_cost_matches_closed_formula() {
     assert_eq!(record.summary.input_tokens, input);
     assert_eq!(record.summary.output_tokens, sizes.iter().map(|(_, r)| r).sum::<u64>());
     assert_eq!(record.summary.peak_context_tokens, sizes.last().unwrap().0);
-    assert!(
-        (record.summary.cost_usd - usd).abs() < 1e-9,
-        "{} and by hand {usd}",
-        record.summary.cost_usd
-    );
+    let billed = record.summary.cost_usd;
+    assert!((billed - usd).abs() < 1e-9, "{billed} and by hand {usd}");
 }
 
 #[test]
@@ -91,21 +88,14 @@ fn reference_saves_nothing_and_keeps_everything() {
             Event::Rewound { before, after, .. } => tokens(after) < tokens(before),
             _ => false,
         });
-        assert_eq!(
-            r.summary.prefix_stability == Some(1.0),
-            !back,
-            "{id}: {:?}",
-            r.summary.prefix_stability
-        );
+        let stability = r.summary.prefix_stability;
+        assert_eq!(stability == Some(1.0), !back, "{id}: {stability:?}");
         assert_eq!(r.summary.saved_pct, Some(0.0), "{id}");
         assert_eq!(r.retention_pct(None), Some(100.0), "{id}");
         // No strategy regains facts that a subagent's result omits.
         let undelivered = r.facts.iter().filter(|f| f.undelivered).count() as u64;
-        assert_eq!(
-            undelivered,
-            r.delegation.iter().map(|d| d.needed_outside - d.kept_outside).sum::<u64>(),
-            "{id}"
-        );
+        let lost = r.delegation.iter().map(|d| d.needed_outside - d.kept_outside).sum::<u64>();
+        assert_eq!(undelivered, lost, "{id}");
         assert_eq!(undelivered > 0, id == "delegated-search", "{id}");
         assert_eq!(r.summary.compactions, 0, "{id}");
         if !scenario.faults.iter().any(|f| f.on == FaultOn::Sample) {
@@ -138,11 +128,8 @@ fn costs_and_tokens_add_up_over_requests() {
                 + q.output_tokens as f64 * p.output)
                 / 1e6;
         }
-        assert!(
-            (r.summary.cost_usd - usd).abs() < 1e-9,
-            "{strategy}: {} and summed {usd}",
-            r.summary.cost_usd
-        );
+        let billed = r.summary.cost_usd;
+        assert!((billed - usd).abs() < 1e-9, "{strategy}: {billed} and summed {usd}");
         assert_eq!(r.summary.input_tokens, r.requests.iter().map(|q| q.input_tokens).sum::<u64>());
     }
 }

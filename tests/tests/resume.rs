@@ -46,18 +46,12 @@ fn formats_with_boundaries_restore_the_same_context() {
     ] {
         let (all, compactions) = run("resume-overnight", strategy, SMALL);
         assert!(compactions > 0, "{strategy}: nothing to get wrong");
-        assert_eq!(
-            all.iter().map(|r| file(r).format.as_str()).collect::<Vec<_>>(),
-            formats,
-            "{strategy}"
-        );
+        let found: Vec<&str> = all.iter().map(|r| &*file(r).format).collect();
+        assert_eq!(found, formats, "{strategy}");
         for r in &all {
             let f = file(r);
-            assert_eq!(
-                (f.lost, f.garbled, f.surplus, f.context_equal),
-                (0, 0, 0, true),
-                "{strategy}"
-            );
+            let losses = (f.lost, f.garbled, f.surplus, f.context_equal);
+            assert_eq!(losses, (0, 0, 0, true), "{strategy}");
             assert!(f.bytes_read > 0 && f.bytes_read <= f.stored_bytes, "{strategy}: {f:?}");
             // A log keeps everything, even what the context lost.
             assert_eq!(f.recoverable_pct, Some(100.0), "{strategy}");
@@ -84,11 +78,8 @@ fn aider_restores_nothing_or_its_markdown_history() {
     // docs/sources/aider.md §1.2, §1.5: nothing is restored unless enabled.
     let plain = &resumed("markdown-breaking-replies", "aider:max_chat_history_tokens=10000000")[0];
     assert!(!plain.shown_equal && !file(plain).context_equal);
-    assert!(
-        file(plain).garbled > 0,
-        "the scenario's replies have headings at the beginning of lines"
-    );
-    assert!(file(plain).recoverable_pct < Some(100.0), "and facts in them");
+    // The scenario's replies have headings at the beginning of lines, and facts in them.
+    assert!(file(plain).garbled > 0 && file(plain).recoverable_pct < Some(100.0), "{plain:?}");
     // With `restore`, the whole history is read, found too large and summarised
     // (docs/sources/chat-history.md §7.6). The summaries are ready before the user has typed a
     // message, so the user does not wait.

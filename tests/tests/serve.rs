@@ -6,11 +6,10 @@ mod serving;
 
 use std::sync::atomic::Ordering;
 
-use ctxbench_agents::serve::{FAULT_HEADER, ReplyScript, ServeOptions};
+use ctxbench_agents::serve::{FAULT_HEADER, ServeOptions};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{ErrorKind, StopReason};
 use ctxbench_provider::wire::find;
-use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use serde_json::{Value, json};
 use serving::{Here, assembled};
 
@@ -78,17 +77,11 @@ async fn assembled_stream_equals_whole_reply() {
 
         let reply = whole.reply(wire);
         let calls: Vec<&str> = reply.calls().map(|c| &*c.arguments).collect();
-        assert_eq!(
-            calls,
-            [r#"{"path": "a", "n": 1e5}"#, r#"{"path": "ä \"b\""}"#],
-            "{path}: byte for byte"
-        );
+        let want = [r#"{"path": "a", "n": 1e5}"#, r#"{"path": "ä \"b\""}"#];
+        assert_eq!(calls, want, "{path}: byte for byte");
         assert_eq!(reply.stop, StopReason::ToolUse);
-        assert_eq!(
-            matches!(reply.parts[0], Part::Reasoning { .. }),
-            wire != "openai-chat",
-            "{path}"
-        );
+        let thinks = matches!(reply.parts[0], Part::Reasoning { .. });
+        assert_eq!(thinks, wire != "openai-chat", "{path}");
     }
 }
 
@@ -100,13 +93,11 @@ async fn cache_expires_by_the_clock() {
     let mut body = json!({"model": "claude-sonnet-4-6", "max_tokens": 99, "system": system});
     body["messages"] = json!([{"role": "user", "content": "Hello"}]);
     let mut read = Vec::new();
-    for at in [0, 1, 299_999, 599_998, 899_998] {
+    let times = [0, 1, 299_999, 599_998, 899_998];
+    for at in times {
         here.now.store(at, Ordering::SeqCst);
-        read.push(
-            here.post(MESSAGES, &body).await.json()["usage"]["cache_read_input_tokens"]
-                .as_u64()
-                .unwrap(),
-        );
+        let usage = here.post(MESSAGES, &body).await.json()["usage"].clone();
+        read.push(usage["cache_read_input_tokens"].as_u64().unwrap());
     }
     // Each use extends the lifetime by five minutes. The last request comes exactly five
     // minutes after the previous one, which is too late.
@@ -114,10 +105,7 @@ async fn cache_expires_by_the_clock() {
     assert!(read[1] >= 3_000 && read[1] == read[2] && read[2] == read[3], "{read:?}");
     assert_eq!(read[4], 0);
     let log = here.lines();
-    assert_eq!(
-        log.iter().map(|l| l["at_ms"].as_u64().unwrap()).collect::<Vec<_>>(),
-        [0, 1, 299_999, 599_998, 899_998]
-    );
+    assert!(log.iter().map(|l| l["at_ms"].as_u64().unwrap()).eq(times), "{log:?}");
     assert_eq!(log[1]["cache_read"], read[1]);
 }
 
@@ -126,9 +114,8 @@ async fn counting_and_compaction_have_their_routes() {
     let here = Here::plain().await;
     let said = json!([{"role": "user", "content": "Hello there"}]);
     // 1.17 times two o200k tokens, and the 34 tokens of each block on Claude.
-    let count = here
-        .post("/v1/messages/count_tokens", &json!({"model": "claude-sonnet-4-6", "messages": said}))
-        .await;
+    let asked = json!({"model": "claude-sonnet-4-6", "messages": said});
+    let count = here.post("/v1/messages/count_tokens", &asked).await;
     assert_eq!(count.json(), json!({"input_tokens": 36}));
     let asked = json!({"model": "gpt-5.5", "input": said});
     let compacted = here.post("/v1/responses/compact", &asked).await.json();
@@ -174,18 +161,14 @@ async fn gemini_counts_lists_and_reports_pauses() {
     assert!(names.contains(&"models/gemini-3.5-flash"), "{names:?}");
     assert!(names.iter().all(|n| n.starts_with("models/gemini-")), "{names:?}");
     let one = here.get("/v1beta/models/gemini-3.5-flash").await;
-    assert_eq!(
-        (&one["inputTokenLimit"], &one["outputTokenLimit"]),
-        (&json!(1_048_576), &json!(65_536))
-    );
+    let limits = [&one["inputTokenLimit"], &one["outputTokenLimit"]];
+    assert_eq!(limits, [&json!(1_048_576), &json!(65_536)]);
     assert_eq!(here.ask("GET", "/v1beta/models/none", &[], "").await.status, 404);
     let limited = here.with_fault(GENERATE, "429;retry-after=3", &asking("gemini", "x")).await;
     assert_eq!(limited.headers["retry-after"], "3");
     let error = &limited.json()["error"];
-    assert_eq!(
-        (&error["status"], &error["details"][0]["retryDelay"]),
-        (&json!("RESOURCE_EXHAUSTED"), &json!("3s"))
-    );
+    let told = [&error["status"], &error["details"][0]["retryDelay"]];
+    assert_eq!(told, ["RESOURCE_EXHAUSTED", "3s"]);
     let busy = here.with_fault(GENERATE, "503", &asking("gemini", "x")).await;
     assert_eq!(busy.json()["error"]["status"], "UNAVAILABLE");
     // A call at the start of a conversation is refused with the provider's message.
@@ -296,11 +279,7 @@ async fn malformed_requests_get_provider_errors() {
 
 #[tokio::test]
 async fn browser_and_foreign_host_requests_are_refused() {
-    let here = Here::new(ServeOptions {
-        speaker: Some(Box::new(ReplyScript::new(&scripts::session()))),
-        ..ServeOptions::default()
-    })
-    .await;
+    let here = scripts::scripted().await;
     let body = asking("openai-chat", "first").to_string();
     for foreign in [("host", "attacker.example"), ("origin", "https://attacker.example")] {
         for (method, path) in [("POST", CHAT), ("GET", "/v1/models")] {
@@ -377,19 +356,16 @@ async fn a_thread_survives_a_connection_that_breaks() {
     assert!(input(1) > input(2), "the whole conversation is billed");
     // The session continued, so this is not a retry.
     let old = here.post(MESSAGES, &second).await;
-    assert_eq!(
-        (old.status, old.json()["error"]["message"].as_str().unwrap().contains("no thread ends")),
-        (404, true)
-    );
+    let message = old.json()["error"]["message"].clone();
+    assert_eq!(old.status, 404);
+    assert!(message.as_str().unwrap().contains("no thread ends"), "{message}");
 }
 
 #[tokio::test]
 async fn narrow_window_returns_provider_overflow_error() {
     let here = Here::new(ServeOptions { window: Some(1_000), ..ServeOptions::default() }).await;
-    let model = here
-        .ask("GET", "/v1/models/claude-sonnet-4-6", &[("anthropic-version", "2023-06-01")], "")
-        .await
-        .json();
+    let version = [("anthropic-version", "2023-06-01")];
+    let model = here.ask("GET", "/v1/models/claude-sonnet-4-6", &version, "").await.json();
     assert_eq!(model["max_input_tokens"], 1_000);
     for (wire, path) in ROUTES {
         let fits = here.post(path, &asking(wire, &"word ".repeat(800))).await;
@@ -421,7 +397,7 @@ async fn log_has_requests_without_keys() {
     assert!(["input_tokens", "output_tokens"].iter().all(|n| l[*n].as_u64() > Some(10)));
     assert!(l["cost_usd"].as_f64() > Some(0.0));
     assert_eq!((&lines[1]["status"], &lines[1]["http"]), (&json!("invalid"), &json!(400)));
-    assert!(!String::from_utf8(here.log.lock().unwrap().clone()).unwrap().contains("secret"));
+    assert!(!here.log().contains("secret"));
 }
 
 #[tokio::test]

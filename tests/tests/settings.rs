@@ -2,7 +2,7 @@
 
 use crate::random;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::settings::{Setting, SettingKind, Value};
@@ -14,64 +14,41 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 
-/// A resumed session continues from a summary.
-const RESUMED: &str = "claude-code:resume=summary,resume_idle_ms=0,resume_min_tokens=300";
-
-/// Settings that need a version or another setting, and the strategy for the test.
-const WITH: &[(&str, &str, &str)] = &[
-    ("aider", "auto_accept", "aider:architect=true"),
-    ("aider", "editor_model", "aider:architect=true"),
-    ("aider", "keepalive_delay_ms", "aider:cache_prompts=true,keepalive_pings=3"),
-    ("aider", "keepalive_pings", "aider:cache_prompts=true"),
-    ("anthropic-sdk", "compact_at", "anthropic-sdk@2.12"),
-    ("anthropic-sdk", "edits", "anthropic-sdk@2.12"),
-    ("anthropic-sdk", "threads", "anthropic-sdk@2.12"),
-    ("claude-code", "blocking_buffer", "claude-code:auto=false"),
-    ("claude-code", "resume_idle_ms", "claude-code:resume=summary,resume_min_tokens=300"),
-    ("claude-code", "resume_keep_messages", RESUMED),
-    ("claude-code", "resume_min_tokens", "claude-code:resume=summary,resume_idle_ms=0"),
-    ("claude-code", "resume", "claude-code:resume_idle_ms=0,resume_min_tokens=300"),
-    ("claude-code", "idle_compaction", "claude-code:cache_ttl=1h,idle_min_tokens=300"),
-    ("claude-code", "idle_min_tokens", "claude-code:cache_ttl=1h"),
-    ("claude-code", "idle_share", "claude-code:cache_ttl=1h,idle_min_tokens=300"),
-    ("claude-code", "memory_growth_tokens", "claude-code:session_memory=true"),
-    ("claude-code", "memory_keep_most_tokens", "claude-code:session_memory=true"),
-    ("claude-code", "memory_keep_texts", "claude-code:session_memory=true"),
-    ("claude-code", "memory_keep_tokens", "claude-code:session_memory=true"),
-    ("claude-code", "memory_start_tokens", "claude-code:session_memory=true"),
-    ("claude-code", "micro_active", "claude-code:microcompact=cache-edits"),
-    ("claude-code", "micro_keep", "claude-code:microcompact=count"),
-    ("claude-code", "micro_minimum", "claude-code:microcompact=count"),
-    ("claude-code", "warning_distance", "claude-code:microcompact=count"),
-    ("claude-code", "micro_gap_keep", "claude-code:microcompact=time"),
-    ("claude-code", "micro_gap_ms", "claude-code:microcompact=time"),
-    ("claude-code-api", "instructions", "claude-code-api:compact=on_demand,compact_trigger=60k"),
-    ("claude-code-api", "keep_last", "claude-code-api:pause=true,compact_trigger=60k"),
-    ("claude-code-api", "thinking_keep", "claude-code-api:thinking=turns"),
-    ("codex", "remote_user_tokens", "codex:remote=true"),
-    ("gemini-cli", "cut_to", "gemini-cli:results_budget=0,mask=false"),
-    ("gemini-cli", "mask", "gemini-cli:mask_protect=0,mask_minimum=1"),
-    ("gemini-cli", "mask_minimum", "gemini-cli:mask_protect=0"),
-    ("gemini-cli", "mask_protect", "gemini-cli:mask_minimum=1"),
-    ("gemini-cli", "results_budget", "gemini-cli:cut_to=300,mask=false"),
-    ("opencode", "count", "opencode:prune=true"),
-    ("opencode", "model_context", "opencode:model=claude-haiku-4-5"),
-    ("opencode", "model_input", "opencode:model=claude-haiku-4-5"),
-    ("opencode", "model_output", "opencode:model=claude-haiku-4-5"),
-    ("opencode", "prune_minimum", "opencode:prune=true"),
-    ("opencode", "prune_protect", "opencode:prune=true"),
-    ("openoxide", "clear_at_least", "openoxide@provider-side"),
-    ("openoxide", "clear_keep", "openoxide@provider-side"),
-    ("openoxide", "clear_trigger", "openoxide@provider-side"),
-    ("openoxide", "compact_trigger", "openoxide@provider-side"),
-    ("openoxide", "compaction_buffer", "openoxide:phases=two"),
-    ("openoxide", "prune_minimum", "openoxide:phases=two"),
-    ("openoxide", "prune_protect", "openoxide:phases=two"),
+/// Strategies for the test of settings that need a version or another setting.
+const WITH: &[(&str, &str)] = &[
+    ("aider:architect=true", "auto_accept editor_model"),
+    ("aider:cache_prompts=true,keepalive_pings=3", "keepalive_delay_ms"),
+    ("aider:cache_prompts=true", "keepalive_pings"),
+    ("anthropic-sdk@2.12", "compact_at edits threads"),
+    ("claude-code:auto=false", "blocking_buffer"),
+    ("claude-code:resume=summary,resume_min_tokens=300", "resume_idle_ms"),
+    ("claude-code:resume=summary,resume_idle_ms=0,resume_min_tokens=300", "resume_keep_messages"),
+    ("claude-code:resume=summary,resume_idle_ms=0", "resume_min_tokens"),
+    ("claude-code:resume_idle_ms=0,resume_min_tokens=300", "resume"),
+    ("claude-code:cache_ttl=1h,idle_min_tokens=300", "idle_compaction idle_share"),
+    ("claude-code:cache_ttl=1h", "idle_min_tokens"),
     (
-        "openoxide",
-        "prune_order",
-        "openoxide:phases=two,keep_turns=0,prune_protect=300,prune_minimum=1",
+        "claude-code:session_memory=true",
+        "memory_growth_tokens memory_keep_most_tokens memory_keep_texts memory_keep_tokens \
+         memory_start_tokens",
     ),
+    ("claude-code:microcompact=cache-edits", "micro_active"),
+    ("claude-code:microcompact=count", "micro_keep micro_minimum warning_distance"),
+    ("claude-code:microcompact=time", "micro_gap_keep micro_gap_ms"),
+    ("claude-code-api:compact=on_demand,compact_trigger=60k", "instructions"),
+    ("claude-code-api:pause=true,compact_trigger=60k", "keep_last"),
+    ("claude-code-api:thinking=turns", "thinking_keep"),
+    ("codex:remote=true", "remote_user_tokens"),
+    ("gemini-cli:results_budget=0,mask=false", "cut_to"),
+    ("gemini-cli:mask_protect=0,mask_minimum=1", "mask"),
+    ("gemini-cli:mask_protect=0", "mask_minimum"),
+    ("gemini-cli:mask_minimum=1", "mask_protect"),
+    ("gemini-cli:cut_to=300,mask=false", "results_budget"),
+    ("opencode:prune=true", "count prune_minimum prune_protect"),
+    ("opencode:model=claude-haiku-4-5", "model_context model_input model_output"),
+    ("openoxide@provider-side", "clear_at_least clear_keep clear_trigger compact_trigger"),
+    ("openoxide:phases=two", "compaction_buffer prune_minimum prune_protect"),
+    ("openoxide:phases=two,keep_turns=0,prune_protect=300,prune_minimum=1", "prune_order"),
 ];
 
 /// Settings that have no effect in these sessions, with the reason and the test that covers them.
@@ -136,6 +113,11 @@ fn values(s: &Setting) -> Vec<String> {
     }
 }
 
+/// Returns the name of the strategy in a specification.
+fn strategy_of(spec: &str) -> &'static str {
+    Spec::parse(spec).unwrap().descriptor.name
+}
+
 struct Shower {
     sessions: Vec<Scenario>,
     /// Indexes of sessions and models. The pairs that showed an effect last come first, because
@@ -154,10 +136,10 @@ impl Shower {
 
     /// Returns whether any value changes a request of any session.
     fn changes_a_request(&mut self, d: &Descriptor, s: &Setting) -> bool {
-        let with = WITH
-            .iter()
-            .find(|(n, k, _)| *n == d.name && *k == s.name)
-            .map_or(d.name, |(_, _, w)| w);
+        let needs = |(with, settings): &&(&str, &str)| {
+            strategy_of(with) == d.name && settings.split(' ').any(|name| name == s.name)
+        };
+        let with = WITH.iter().find(needs).map_or(d.name, |(with, _)| with);
         let base = Spec::parse(with).unwrap();
         let joint = if with.contains(':') { "," } else { ":" };
         for place in 0..self.order.len() {
@@ -189,23 +171,21 @@ impl Shower {
 
 fn check(part: usize, of: usize) {
     let mut shower = Shower::new();
-    let mut silent: BTreeMap<(&str, &str), ()> = BTreeMap::new();
+    let mut silent = BTreeSet::new();
     for d in built_in().iter().enumerate().filter(|(i, _)| i % of == part).map(|(_, d)| d) {
         for s in &d.settings {
             if !shower.changes_a_request(d, s) {
-                silent.insert((d.name, s.name), ());
+                silent.insert((d.name, s.name));
             }
         }
         let listed = INERT.iter().filter(|(n, _, _)| *n == d.name);
         for (name, setting, why) in listed {
             assert!(!why.is_empty());
-            assert!(
-                silent.remove(&(name, setting)).is_some(),
-                "{name}:{setting} is in the list of inert settings but changes requests"
-            );
+            let is_inert = silent.remove(&(*name, *setting));
+            assert!(is_inert, "{name}:{setting} is listed as inert but changes requests");
         }
     }
-    assert!(silent.is_empty(), "these settings change no request: {:?}", silent.keys());
+    assert!(silent.is_empty(), "these settings change no request: {silent:?}");
 }
 
 #[test]
@@ -248,14 +228,11 @@ fn settings_unread_by_version_change_no_request() {
 
 #[test]
 fn exception_lists_name_existing_settings() {
-    for (name, setting, _) in WITH.iter().chain(INERT) {
-        let d = built_in()
-            .iter()
-            .find(|d| d.name == *name)
-            .unwrap_or_else(|| panic!("no strategy {name}"));
-        assert!(d.settings.iter().any(|s| s.name == *setting), "{name} has no setting {setting}");
-    }
-    for (_, _, with) in WITH {
-        assert!(Spec::parse(with).is_ok(), "{with}");
+    let with = WITH.iter().map(|(with, settings)| (strategy_of(with), *settings));
+    for (name, settings) in with.chain(INERT.iter().map(|(name, setting, _)| (*name, *setting))) {
+        let d = built_in().iter().find(|d| d.name == name).expect(name);
+        for setting in settings.split(' ') {
+            assert!(d.settings.iter().any(|s| s.name == setting), "{name} has no {setting}");
+        }
     }
 }

@@ -12,16 +12,12 @@ use ctxbench_reports::record::{
 };
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 
-use crate::common::replayed::{MODEL, as_told, requests_with, run, run_with};
-use crate::common::session_of;
+use crate::common::replayed::{MODEL, as_told, requests_with, run, run_with, samples, summaries};
+use crate::common::{session_of, words};
 
 /// Builds a scenario with this scale from the lines of a session.
 fn session(scale: f64, lines: &[String]) -> Scenario {
     Scenario { scale, ..session_of(&lines.join("\n")) }
-}
-
-fn words(n: usize) -> String {
-    "word".to_string() + &" word".repeat(n - 1)
 }
 
 fn system(n: usize) -> String {
@@ -32,24 +28,19 @@ fn user(id: &str, text: &str, at: u64) -> String {
     format!(r#"{{"type":"user","id":"{id}","text":"{text}","at":{at}}}"#)
 }
 
-fn user_line(id: &str, text: &str, at: u64) -> String {
+fn reply(id: &str, text: &str, at: u64) -> String {
     format!(r#"{{"type":"assistant","id":"{id}","text":"{text}","at":{at}}}"#)
 }
 
-/// A turn that changes a file and ends at `at`, with a result of 200 tokens.
-fn edit_turn(n: u64, at: u64) -> Vec<String> {
-    vec![
-        user(&format!("u{n}"), "change it", at - 4_000),
+/// A reply with the call of a tool, and its result.
+fn call(n: u64, text: &str, tool: &str, output: &str, at: [u64; 2]) -> [String; 2] {
+    let [asked, done] = at;
+    let call = format!(r#"{{"id":"c{n}","name":"{tool}","arguments":"{{}}"}}"#);
+    [
         format!(
-            r#"{{"type":"assistant","id":"e{n}","text":"I do.","at":{},"calls":[{{"id":"c{n}","name":"edit_file","arguments":"{{}}"}}]}}"#,
-            at - 3_000
+            r#"{{"type":"assistant","id":"e{n}","text":"{text}","at":{asked},"calls":[{call}]}}"#
         ),
-        format!(
-            r#"{{"type":"tool","call_id":"c{n}","output":"{}","at":{}}}"#,
-            words(200),
-            at - 1_000
-        ),
-        user_line(&format!("d{n}"), "Done.", at),
+        format!(r#"{{"type":"tool","call_id":"c{n}","output":"{output}","at":{done}}}"#),
     ]
 }
 
@@ -70,20 +61,24 @@ fn haiku_ms(r: &RequestRecord) -> u64 {
 
 const AIDER: &str = "aider@intended:max_chat_history_tokens=100,history_least=0";
 
-/// A turn that ends at 10 s, and a message `think` ms later.
+/// A turn that changes a file and ends at 10 s, with a result of 200 tokens.
+fn edit_turn() -> Vec<String> {
+    let [asks, result] = call(1, "I do.", "edit_file", &words(200), [7_000, 9_000]);
+    vec![user("u1", "change it", 6_000), asks, result, reply("d1", "Done.", 10_000)]
+}
+
+/// That turn, and a message `think` ms later.
 fn then_a_message(think: u64) -> Scenario {
-    let mut lines = edit_turn(1, 10_000);
-    lines.extend([
-        user("u2", "thanks", 10_000 + think),
-        user_line("a2", "Welcome.", 12_000 + think),
-    ]);
+    let mut lines = edit_turn();
+    lines.push(user("u2", "thanks", 10_000 + think));
+    lines.push(reply("a2", "Welcome.", 12_000 + think));
     session(1.0, &lines)
 }
 
 #[test]
 fn a_slow_user_finds_the_summary_in_time() {
     let r = run(&then_a_message(20_000), AIDER);
-    let asked = requests_with(&r, Purpose::Summary)[0];
+    let asked = summaries(&r)[0];
     let took = haiku_ms(asked);
     // The result is polled once per second.
     let found = asked.at_ms + took.div_ceil(1_000) * 1_000;
@@ -97,12 +92,10 @@ fn a_slow_user_finds_the_summary_in_time() {
         fate: Fate::InTime,
     };
     assert_eq!(only(&r), want);
-    assert_eq!(
-        (r.summary.blocked_ms, r.summary.compactions, r.compactions[0].blocked_ms),
-        (0, 1, Some(0))
-    );
+    let found = (r.summary.blocked_ms, r.summary.compactions, r.compactions[0].blocked_ms);
+    assert_eq!(found, (0, 1, Some(0)));
     // The turn ended with its last reply; the user returned twenty seconds later.
-    let samples = requests_with(&r, Purpose::Sample);
+    let samples = samples(&r);
     assert_eq!(asked.at_ms, samples[1].at_ms + samples[1].latency_ms);
     assert_eq!(samples[2].at_ms, asked.at_ms + 20_000);
 }
@@ -110,15 +103,13 @@ fn a_slow_user_finds_the_summary_in_time() {
 #[test]
 fn a_fast_user_waits_for_aider() {
     let r = run(&then_a_message(100), AIDER);
-    let asked = requests_with(&r, Purpose::Summary)[0];
+    let asked = summaries(&r)[0];
     let took = haiku_ms(asked);
     let b = only(&r);
-    assert_eq!(
-        (b.fate, b.waited_ms, b.delivered_ms),
-        (Fate::LateWaited, took - 100, Some(asked.at_ms + took))
-    );
+    let found = (b.fate, b.waited_ms, b.delivered_ms);
+    assert_eq!(found, (Fate::LateWaited, took - 100, Some(asked.at_ms + took)));
     assert_eq!((r.summary.blocked_ms, r.compactions[0].blocked_ms), (took - 100, Some(took - 100)));
-    assert_eq!(requests_with(&r, Purpose::Sample)[2].at_ms, asked.at_ms + took);
+    assert_eq!(samples(&r)[2].at_ms, asked.at_ms + took);
 }
 
 #[test]
@@ -126,23 +117,18 @@ fn released_aider_waits_and_throws_away() {
     // Two messages are appended while the worker runs (docs/sources/aider.md §1.2, surprise 1).
     let r = run(&then_a_message(100), &AIDER.replacen("@intended", "", 1));
     let b = only(&r);
-    assert_eq!(
-        (b.fate, b.waited_ms, r.summary.compactions),
-        (Fate::Stale, haiku_ms(requests_with(&r, Purpose::Summary)[0]) - 100, 0)
-    );
-    assert_eq!(r.summary.blocked_ms, b.waited_ms, "waiting for nothing is waiting");
+    assert_eq!((b.fate, r.summary.compactions), (Fate::Stale, 0));
+    // Waiting for nothing is waiting.
+    assert_eq!([b.waited_ms, r.summary.blocked_ms], [haiku_ms(summaries(&r)[0]) - 100; 2]);
 }
 
 #[test]
 fn race_is_ended_early_by_events() {
     let end = |line: &str| {
-        let mut lines = edit_turn(1, 10_000);
+        let mut lines = edit_turn();
         if !line.is_empty() {
-            lines.extend([
-                line.to_string(),
-                user("u2", "thanks", 10_100),
-                user_line("a2", "Welcome.", 12_000),
-            ]);
+            let thanks = [user("u2", "thanks", 10_100), reply("a2", "Welcome.", 12_000)];
+            lines.extend([line.to_string()].into_iter().chain(thanks));
         }
         session(1.0, &lines)
     };
@@ -157,7 +143,7 @@ fn race_is_ended_early_by_events() {
         let r = run(&end(line), AIDER);
         let b = only(&r);
         assert_eq!((b.fate, r.summary.compactions), (Fate::Stale, 0), "{line}");
-        assert_eq!(b.waited_ms, haiku_ms(requests_with(&r, Purpose::Summary)[0]) - 100, "{line}");
+        assert_eq!(b.waited_ms, haiku_ms(summaries(&r)[0]) - 100, "{line}");
     }
 }
 
@@ -168,14 +154,10 @@ fn refused_summary_fails_the_race() {
     let r = run(&s, AIDER);
     let b = only(&r);
     // The weak and the main model each refuse after three seconds. The user returned after 0.1 s.
-    assert_eq!(
-        (b.fate, b.requests, b.waited_ms, r.summary.blocked_ms),
-        (Fate::Failed, 2, 5_900, 5_900)
-    );
-    assert_eq!(
-        requests_with(&r, Purpose::Summary).iter().map(|q| q.latency_ms).collect::<Vec<_>>(),
-        [3_000, 3_000]
-    );
+    assert_eq!((b.fate, b.requests, b.waited_ms), (Fate::Failed, 2, 5_900));
+    assert_eq!(r.summary.blocked_ms, 5_900);
+    let latencies: Vec<u64> = summaries(&r).iter().map(|q| q.latency_ms).collect();
+    assert_eq!(latencies, [3_000, 3_000]);
 }
 
 /// Three short turns after one of 300 tokens, in a window of 2,000 tokens.
@@ -183,11 +165,11 @@ fn for_openoxide(first: u64, second: u64) -> Scenario {
     let lines = [
         system(20),
         user("u1", "explain", 1_000),
-        user_line("a1", &words(300), 5_000),
+        reply("a1", &words(300), 5_000),
         user("u2", "and then?", 5_000 + first),
-        user_line("a2", "That is all.", 6_000 + first),
+        reply("a2", "That is all.", 6_000 + first),
         user("u3", "good", 6_000 + first + second),
-        user_line("a3", "Fine.", 7_000 + first + second),
+        reply("a3", "Fine.", 7_000 + first + second),
     ];
     session(0.01, &lines)
 }
@@ -195,7 +177,7 @@ fn for_openoxide(first: u64, second: u64) -> Scenario {
 #[test]
 fn a_fast_user_overtakes_openoxide() {
     let r = run(&for_openoxide(100, 30_000), "openoxide");
-    let samples = requests_with(&r, Purpose::Sample);
+    let samples = samples(&r);
     let b = r.background[0].clone();
     assert_eq!((b.fate, b.waited_ms, r.summary.blocked_ms), (Fate::LateProceeded, 0, 0));
     // Requested after the first request, not ready for the second, and shown in the third.
@@ -203,20 +185,21 @@ fn a_fast_user_overtakes_openoxide() {
     assert_eq!(samples[1].at_ms, samples[0].at_ms + samples[0].latency_ms + 100);
     assert!(samples[1].context_tokens > 300 && samples[2].context_tokens < 300);
     // The summary is ready as soon as its request is answered, because the user returned later.
-    assert!(samples[2].at_ms > b.spawned_ms + haiku_ms(requests_with(&r, Purpose::Summary)[0]));
-    let slow = run(&for_openoxide(30_000, 30_000), "openoxide");
-    assert_eq!(
-        (slow.background[0].fate, slow.background[0].before_request),
-        (Fate::InTime, Some(2))
-    );
+    assert!(samples[2].at_ms > b.spawned_ms + haiku_ms(summaries(&r)[0]));
+    let slow = run(&for_openoxide(30_000, 30_000), "openoxide").background[0].clone();
+    assert_eq!((slow.fate, slow.before_request), (Fate::InTime, Some(2)));
 }
 
 #[test]
 fn going_back_cancels_the_summary_of_openoxide() {
-    let mut lines =
-        vec![system(20), user("u1", "explain", 1_000), user_line("a1", &words(300), 5_000)];
-    lines.push(r#"{"type":"rewind","to":"u1","mode":"conversation"}"#.into());
-    lines.extend([user("u2", "again", 5_100), user_line("a2", "Yes.", 6_000)]);
+    let lines = [
+        system(20),
+        user("u1", "explain", 1_000),
+        reply("a1", &words(300), 5_000),
+        r#"{"type":"rewind","to":"u1","mode":"conversation"}"#.into(),
+        user("u2", "again", 5_100),
+        reply("a2", "Yes.", 6_000),
+    ];
     let r = run(&session(0.01, &lines), "openoxide");
     let b = only(&r);
     assert_eq!((b.fate, b.delivered_ms), (Fate::Cancelled, None));
@@ -230,31 +213,23 @@ fn claude_code_does_not_wait_for_a_precomputed_summary() {
         let lines = [
             system(20),
             user("u1", &words(1_100), 1_000),
-            user_line("a1", &words(400), 5_000),
+            reply("a1", &words(400), 5_000),
             user("u2", &words(120), 5_000 + think),
-            user_line("a2", "Fine.", 9_000 + think),
+            reply("a2", "Fine.", 9_000 + think),
         ];
         run(&session(0.01, &lines), "claude-code:precompute=true,microcompact=off")
     };
     let slow = with(60_000);
     assert_eq!(only(&slow).fate, Fate::InTime);
-    assert_eq!(
-        (
-            slow.summary.blocked_ms,
-            slow.summary.compactions,
-            requests_with(&slow, Purpose::Summary).len()
-        ),
-        (0, 1, 1)
-    );
+    assert_eq!((slow.summary.blocked_ms, slow.summary.compactions), (0, 1));
+    assert_eq!(summaries(&slow).len(), 1);
     let fast = with(100);
     let b = only(&fast);
     assert_eq!((b.fate, b.delivered_ms, b.waited_ms), (Fate::LateProceeded, None, 0));
     // A second summary is requested, and the strategy waits for it.
-    let asked = requests_with(&fast, Purpose::Summary);
-    assert_eq!(
-        asked.iter().map(|q| q.phase).collect::<Vec<_>>(),
-        [Some(Phase::Background), Some(Phase::MidTurn)]
-    );
+    let asked = summaries(&fast);
+    assert_eq!(asked.len(), 2);
+    assert_eq!([0, 1].map(|n| asked[n].phase.unwrap()), [Phase::Background, Phase::MidTurn]);
     assert_eq!(fast.summary.blocked_ms, asked[1].latency_ms);
 }
 
@@ -263,11 +238,17 @@ fn with_a_pause(ms: u64) -> Scenario {
     let lines = [
         system(2_000),
         user("u1", &words(3_000), 1_000),
-        user_line("a1", &words(1_000), 5_000),
+        reply("a1", &words(1_000), 5_000),
         user("u2", "again", 5_000 + ms),
-        user_line("a2", "Done.", 6_000 + ms),
+        reply("a2", "Done.", 6_000 + ms),
     ];
     session(1.0, &lines)
+}
+
+/// Returns the tokens of a prompt's prefix that had to be written again, those of them that had
+/// expired, and those that had changed.
+fn invalidated(q: &RequestRecord) -> [u64; 3] {
+    [q.invalidated_tokens, q.invalidated_expired_tokens, q.invalidated_changed_tokens]
 }
 
 /// Returns the tokens of a block with this text.
@@ -283,26 +264,19 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
         [("reference", 300_000), ("claude-code:cache_ttl=1h,idle_compaction=false", 3_600_000)]
     {
         let cold = run(&with_a_pause(lifetime + 60_000), spec);
-        let q = requests_with(&cold, Purpose::Sample)[1].clone();
+        let q = samples(&cold)[1];
         assert_eq!((q.cache_read, q.cache_write, q.input_tokens), (0, second, second), "{spec}");
-        assert_eq!(
-            (q.invalidated_tokens, q.invalidated_expired_tokens, q.invalidated_changed_tokens),
-            (first, first, 0),
-            "{spec}"
-        );
+        assert_eq!(invalidated(q), [first, first, 0], "{spec}");
         assert_eq!(cold.summary.invalidated_tokens, first, "{spec}");
         let warm = run(&with_a_pause(lifetime - 60_000), spec);
-        let q = requests_with(&warm, Purpose::Sample)[1].clone();
-        assert_eq!(
-            (q.cache_read, q.cache_write, q.invalidated_tokens),
-            (first, second - first, 0),
-            "{spec}"
-        );
+        let q = samples(&warm)[1];
+        let found = (q.cache_read, q.cache_write, q.invalidated_tokens);
+        assert_eq!(found, (first, second - first, 0), "{spec}");
     }
     // Both transports report it.
     let options = Options { transport: Transport::Http, ..as_told() };
     let http = run_with(MODEL, &with_a_pause(3_600_000), "reference", &options);
-    assert_eq!(requests_with(&http, Purpose::Sample)[1].invalidated_expired_tokens, first);
+    assert_eq!(samples(&http)[1].invalidated_expired_tokens, first);
 }
 
 #[test]
@@ -310,9 +284,9 @@ fn provider_summary_prompt_expires_like_any_prompt() {
     let lines = [
         system(2_000),
         user("u1", &words(45_000), 1_000),
-        user_line("a1", &words(1_000), 5_000),
+        reply("a1", &words(1_000), 5_000),
         user("u2", &words(10_000), 605_000),
-        user_line("a2", "Done.", 606_000),
+        reply("a2", "Done.", 606_000),
     ];
     let first = block(&words(2_000)) + block(&words(45_000));
     let scenario = session(1.0, &lines);
@@ -322,12 +296,7 @@ fn provider_summary_prompt_expires_like_any_prompt() {
             let options = Options { transport, ..as_told() };
             let r = run_with(MODEL, &scenario, &spec, &options);
             assert_eq!(r.summary.compactions, u64::from(more != ",compact=off"), "{spec}");
-            let q = requests_with(&r, Purpose::Sample)[1].clone();
-            assert_eq!(
-                (q.invalidated_tokens, q.invalidated_expired_tokens, q.invalidated_changed_tokens),
-                (first, first, 0),
-                "{spec}"
-            );
+            assert_eq!(invalidated(samples(&r)[1]), [first, first, 0], "{spec}");
         }
     }
 }
@@ -337,7 +306,7 @@ fn long_turns() -> Scenario {
     let mut lines = vec![system(2_000)];
     for n in 1..=8 {
         lines.push(user(&format!("u{n}"), &words(10_000), 10_000 * n));
-        lines.push(user_line(&format!("a{n}"), "Seen.", 10_000 * n + 5_000));
+        lines.push(reply(&format!("a{n}"), "Seen.", 10_000 * n + 5_000));
     }
     session(1.0, &lines)
 }
@@ -351,7 +320,7 @@ fn provider_summary_time_counts_once() {
         let each: Vec<u64> = r.compactions.iter().map(|c| c.blocked_ms.unwrap()).collect();
         assert_eq!(s.blocked_ms, each.iter().sum::<u64>(), "{more}");
         if more == ",compact=on_demand" {
-            let asked = requests_with(&r, Purpose::Summary);
+            let asked = summaries(&r);
             assert_eq!(each, asked.iter().map(|q| q.latency_ms).collect::<Vec<_>>());
             assert!(asked.iter().all(|q| q.compaction_ms == 0));
         }
@@ -381,17 +350,12 @@ fn request_with_summary_shows_the_summarised_text() {
         [(",pause=true,keep_last=1", Purpose::Sample), (",compact=on_demand", Purpose::Summary)]
     {
         let r = run(&long_turns(), &format!("claude-code-api:compact_trigger=50000{more}"));
-        let q = r
-            .requests
-            .iter()
-            .find(|q| q.purpose == purpose && (purpose == Purpose::Summary || q.extra));
-        let q = q.unwrap();
+        let shows = |q: &&RequestRecord| purpose == Purpose::Summary || q.extra;
+        let q = requests_with(&r, purpose).into_iter().find(shows).unwrap();
         assert_eq!(q.context_tokens, q.input_tokens, "{more}");
         if purpose == Purpose::Sample {
-            assert_eq!(
-                (q.context_tokens, q.common_prefix_tokens),
-                (fifth, 4 * turn - block("Seen."))
-            );
+            let found = (q.context_tokens, q.common_prefix_tokens);
+            assert_eq!(found, (fifth, 4 * turn - block("Seen.")));
             assert_eq!(r.summary.peak_context_tokens, fifth);
         }
     }
@@ -410,12 +374,12 @@ fn tool_definitions_expire_with_the_prefix() {
         system(500),
         tools,
         user("u1", "look", 1_000),
-        user_line("a1", "Seen.", 5_000),
+        reply("a1", "Seen.", 5_000),
         user("u2", "again", 905_000),
-        user_line("a2", "Done.", 906_000),
+        reply("a2", "Done.", 906_000),
     ];
     let r = run(&session(1.0, &lines), "reference");
-    let [first, q] = [0, 1].map(|n| requests_with(&r, Purpose::Sample)[n].clone());
+    let [first, q] = [0, 1].map(|n| samples(&r)[n].clone());
     assert!(first.context_tokens > block(&words));
     assert_eq!((q.cache_read, q.invalidated_tokens), (0, first.context_tokens));
     assert_eq!(q.invalidated_expired_tokens, first.context_tokens);
@@ -425,25 +389,17 @@ fn tool_definitions_expire_with_the_prefix() {
 fn an_edit_of_the_prefix_is_the_other_cause() {
     let mut lines = vec![system(2_000), user("u1", "look", 0)];
     for n in 0..4 {
-        let at = 1_000 * n;
-        lines.push(format!(
-            r#"{{"type":"assistant","id":"a{n}","text":"Part {n}.","at":{at},"calls":[{{"id":"c{n}","name":"read_file","arguments":"{{}}"}}]}}"#
-        ));
-        lines.push(format!(
-            r#"{{"type":"tool","call_id":"c{n}","output":"{n} {}","at":{at}}}"#,
-            words(500)
-        ));
+        let output = format!("{n} {}", words(500));
+        lines.extend(call(n, &format!("Part {n}."), "read_file", &output, [1_000 * n; 2]));
     }
-    lines.push(user_line("end", "Done.", 5_000));
+    lines.push(reply("end", "Done.", 5_000));
     let r = run(&session(1.0, &lines), "observation-masking:keep=2,breakpoints=ends");
     let asks = |n: u64| block(&format!("Part {n}.")) + block("{}") + o200k("read_file");
     let result = |n: u64| block(&format!("{n} {}", words(500)));
     let masked = block("(this output was left out to save space)");
     let causes = |n: usize| {
-        let q = requests_with(&r, Purpose::Sample)[n].clone();
-        let other =
-            q.invalidated_tokens - q.invalidated_expired_tokens - q.invalidated_changed_tokens;
-        (q.invalidated_expired_tokens, q.invalidated_changed_tokens, other)
+        let [all, expired, changed] = invalidated(samples(&r)[n]);
+        (expired, changed, all - expired - changed)
     };
     assert_eq!([causes(0), causes(1), causes(2)], [(0, 0, 0); 3]);
     // The fourth request masks the first result, so the second step after it is written again.
@@ -456,9 +412,8 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
     assert_eq!(causes(4), (0, asks(2) + result(2), masked + asks(1)));
     // With a breakpoint before the oldest shown result, a breakpoint ended there.
     let r = run(&session(1.0, &lines), "observation-masking:keep=2");
-    let q = requests_with(&r, Purpose::Sample)[4];
-    assert_eq!(q.invalidated_tokens, q.invalidated_changed_tokens);
-    assert_eq!(q.invalidated_changed_tokens, asks(2) + result(2));
+    let changed = asks(2) + result(2);
+    assert_eq!(invalidated(samples(&r)[4]), [changed, 0, changed]);
 }
 
 #[test]
@@ -466,21 +421,16 @@ fn partly_served_block_counts_only_the_rest() {
     // This cache serves steps of 128 tokens, so blocks are cut at the end of a step.
     let causes = |pause: u64| {
         let r = run_with("gpt-5.5", &with_a_pause(pause), "reference", &as_told());
-        let [first, q] = [0, 1].map(|n| requests_with(&r, Purpose::Sample)[n].clone());
+        let [first, q] = [0, 1].map(|n| samples(&r)[n].clone());
         let served_at_best = first.context_tokens / 128 * 128;
-        assert_eq!(
-            first.context_tokens - q.cache_read,
-            q.invalidated_tokens,
-            "shown before and not served"
-        );
+        // Shown before and not served.
+        assert_eq!(first.context_tokens - q.cache_read, q.invalidated_tokens);
         (first.context_tokens, served_at_best, q)
     };
     let (shown, served, warm) = causes(1_000);
     assert!(shown > served, "the last block ends within a step");
-    assert_eq!((warm.cache_read, warm.invalidated_tokens), (served, shown - served));
-    assert_eq!((warm.invalidated_expired_tokens, warm.invalidated_changed_tokens), (0, 0));
+    assert_eq!((warm.cache_read, invalidated(&warm)), (served, [shown - served, 0, 0]));
     // A cache without lifetimes would have served as much as in the warm run.
     let (_, _, cold) = causes(48 * 3_600_000);
-    assert_eq!((cold.cache_read, cold.invalidated_tokens), (0, shown));
-    assert_eq!((cold.invalidated_expired_tokens, cold.invalidated_changed_tokens), (served, 0));
+    assert_eq!((cold.cache_read, invalidated(&cold)), (0, [shown, served, 0]));
 }

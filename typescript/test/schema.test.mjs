@@ -161,7 +161,7 @@ const examples = {
 
 test('every message of the page has its params and its result, and both have examples', () => {
   const methods = read('docs/exec.md').split('\n## ')
-    .filter((part) => /^(ctxbench calls|The program calls)/.test(part))
+    .filter((part) => /^Calls from (ctxbench|the program)/.test(part))
     .flatMap((part) => [...part.split('\n### ')[0].matchAll(/^\| `(\w+)` \|/gm)])
     .map(([, method]) => method);
   assert.equal(methods.length, 12);
@@ -196,16 +196,13 @@ test('lines that are no message are refused', () => {
 });
 
 /** Fields of the Rust types: by struct, its fields with whether they must be there. */
-const rust = read('harness/src/exec/protocol.rs');
+const rust = read('harness/agents/src/exec/protocol.rs');
 const structs = {
-  Introduction: 'initialize.result', Verdict: 'error.result', Admitted: 'admit.result',
-  Shown: 'context.result', Compaction: 'compaction', Trigger: 'trigger', Breakpoint: 'breakpoint',
-  Params: 'request_params', Complete: 'complete.params', Collect: 'collect.params',
-  Count: 'count_tokens.params', Said: 'log.params', RpcError: 'error_object',
-  Initialize: 'initialize.params', ModelInfo: 'initialize.params/properties/model',
-  SessionInfo: 'initialize.params/properties/session', Ask: 'context.params',
-  Named: 'context.params/properties/added/items', UsageInfo: 'usage', Replied: 'replied',
-  Failed: 'error.params',
+  Introduction: 'initialize.result', ErrorAnswer: 'error.result', AdmitAnswer: 'admit.result',
+  ContextAnswer: 'context.result', CompactionNote: 'compaction', TriggerNote: 'trigger',
+  Breakpoint: 'breakpoint', RequestParams: 'request_params', Complete: 'complete.params',
+  Collect: 'collect.params', CountTokens: 'count_tokens.params', LogMessage: 'log.params',
+  RpcError: 'error_object', ContextParams: 'context.params',
 };
 for (const [name, where] of Object.entries(structs)) {
   test(`fields of ${where} are those of the type ${name}`, () => {
@@ -230,7 +227,7 @@ test('words are those of the Rust types', () => {
     Moment: $defs['initialize.result'].properties.moments.items.enum,
     Reason: $defs['context.params'].properties.reason.enum,
     Scope: $defs['context.result'].properties.scope.enum,
-    Which: $defs['complete.params'].properties.model.enum,
+    ModelChoice: $defs['complete.params'].properties.model.enum,
   };
   for (const [name, list] of Object.entries(words)) {
     const [, body] = rust.match(new RegExp(`enum ${name} \\{\\n([^}]*)\\}`));

@@ -3,21 +3,19 @@
 
 use crate::common;
 
-use std::path::Path;
 use std::process::{Command, Output};
 
-use common::CommandFolder;
+use common::{CommandFolder, repository};
 
 /// Runs the script in a folder with the example's files.
 fn act(here: &CommandFolder, inputs: &[(&str, &str)]) -> Output {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let example = root.join("examples/ci-gate");
+    let example = repository("examples/ci-gate");
     let session = "sessions/release-day.toml";
     here.write(session, std::fs::read(example.join(session)).unwrap());
     here.write("strategy.py", std::fs::read(example.join("strategy.py")).unwrap());
     let program = common::binary();
     let mut action = Command::new("bash");
-    action.arg(root.join(".ci/action")).current_dir(here.path("."));
+    action.arg(repository(".ci/action")).current_dir(here.path("."));
     let fixed = [
         ("CTXBENCH", program.to_str().unwrap()),
         ("SESSIONS", "sessions"),

@@ -1,11 +1,10 @@
 //! `ctxbench advise`: its advice on recordings, and recordings without advice.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::common::{CommandFolder, jsonl};
+use crate::common::{CommandFolder, data, jsonl};
 
 /// A session of Claude Code in a window of 60,000 tokens: it compacts at 60,000 − 20,000 − 13,000
 /// tokens, which the prompt of reply 44 reaches. Prompts grow by 500 per reply, from 5,000 on, and
@@ -56,12 +55,7 @@ fn sessions(n: usize) -> CommandFolder {
 }
 
 fn advice(here: &CommandFolder, options: &str) -> Value {
-    let out = here.run(&format!("advise mine --window 60k --json {options}")).ok();
-    serde_json::from_str(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", out.stdout))
-}
-
-fn data(name: &str) -> String {
-    format!("{}/../tests/data/recordings/{name}", env!("CARGO_MANIFEST_DIR"))
+    here.run(&format!("advise mine --window 60k --json {options}")).ok().json()
 }
 
 #[test]
@@ -141,18 +135,17 @@ fn sessions_with_other_compactions_are_excluded_by_name() {
     assert_eq!(ids, ["s00", "s01"]);
     let why = left[0]["why"].as_str().unwrap();
     assert!(why.contains("within 10 replies (recorded before 44, ours before "), "{why}");
-    let text = here.run("advise mine --window 60k --product claude-code:threshold_percent=50").ok();
-    let mut lines = text.stdout.lines();
+    let out = here.run("advise mine --window 60k --product claude-code:threshold_percent=50").ok();
     let first =
         "No advice for claude-code:threshold_percent=50: none of its 2 sessions can be used.";
-    assert_eq!(lines.next(), Some(first));
-    assert!(!text.stdout.contains("export") && text.stdout.contains("  s00: "), "{}", text.stdout);
+    assert_eq!(out.stdout.lines().next(), Some(first));
+    out.prints(&["  s00: "]).lacks(&["export"]);
 }
 
 #[test]
 fn unusable_sessions_are_listed_with_the_reason() {
     let here = sessions(1);
-    let other = data("swe-agent/pydicom-1458-text.traj");
+    let other = data("recordings/swe-agent/pydicom-1458-text.traj").display().to_string();
     let bare = session(3).replace("\"usage\":", "\"unused\":").replace("\"s03\"", "\"bare\"");
     here.write("mine/bare.jsonl", bare);
     here.write("mine/strange.jsonl", session(4).replace("claude-sonnet-4-6", "unknown-7"));
@@ -179,10 +172,8 @@ fn settings_file_is_the_current_setting() {
     let all = advice(&here, "--settings .claude/settings.json");
     let one = &all["advice"][0];
     assert_eq!(one["product"], "claude-code:threshold_percent=60");
-    let mut tried = String::new();
-    for change in one["changes"].as_array().unwrap() {
-        let _ = writeln!(tried, "{} {}", change["setting"], change["value"]);
-    }
-    assert!(!tried.contains("\"threshold_percent\" \"60\""), "{tried}");
-    assert!(tried.contains("\"threshold_percent\" \"70\""), "{tried}");
+    let changes = one["changes"].as_array().unwrap().iter();
+    let tried: Vec<String> = changes.map(|c| format!("{} {}", c["setting"], c["value"])).collect();
+    let is_tried = |value: &str| tried.contains(&format!("\"threshold_percent\" \"{value}\""));
+    assert!(is_tried("70") && !is_tried("60"), "{tried:?}");
 }

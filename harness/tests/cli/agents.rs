@@ -6,7 +6,7 @@ use crate::common;
 
 use std::path::{Path, PathBuf};
 
-use common::CommandFolder;
+use common::{CommandFolder, repository};
 use serde_json::Value;
 
 /// Window of the agents, small enough that the test sessions are compacted.
@@ -14,14 +14,10 @@ const NARROW: &str = "30k";
 /// Window of pi, which keeps 20,000 tokens and a reserve of 16,384.
 const WIDE: &str = "60k";
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 /// Returns the folder with the agents: `CTXBENCH_AGENTS_DIR`, or `target/agents`.
 fn agents() -> PathBuf {
     let named = std::env::var_os("CTXBENCH_AGENTS_DIR").map(PathBuf::from);
-    let dir = named.unwrap_or_else(|| root().join("target/agents"));
+    let dir = named.unwrap_or_else(|| repository("target/agents"));
     let installed = dir.join("installed").is_file();
     assert!(installed, "no agents in {}: run .ci/agents", dir.display());
     dir.canonicalize().unwrap()
@@ -41,7 +37,7 @@ fn drive(dir: &Path, sessions: &str, window: &str, more: &str) -> Driven {
     let line = format!("drive {sessions} --window {window} --out out {more}");
     here.run(&line).env("PATH", &path).ok();
     Driven {
-        rows: here.json("out/results.json")["runs"].as_array().expect("rows").clone(),
+        rows: here.runs("out"),
         beside: here.json("out/drive.json").as_array().expect("drives").clone(),
         here,
     }
@@ -82,7 +78,7 @@ fn agree(driven: &Driven, most_pct: f64) {
 #[ignore = "needs .ci/agents"]
 fn real_agents_compact_and_cost_like_ours() {
     let dir = agents();
-    let recording = root().join("tests/data/recordings/opencode/s2_multiturn.export.json");
+    let recording = repository("tests/data/recordings/opencode/s2_multiturn.export.json");
     let sessions = format!("login-bug ten-compactions {}", recording.display());
     for (agent, window, most_pct) in [
         ("codex", NARROW, 0.5),
@@ -127,13 +123,10 @@ fn two_runs_of_an_agent_agree() {
 #[ignore = "needs .ci/agents"]
 fn agents_without_implementation_complete() {
     let dir = agents();
-    let own = root().join("examples/deepagents/deepagents.toml");
+    let own = repository("examples/deepagents/deepagents.toml");
     let python = dir.join("deepagents/bin/python");
-    let more = format!(
-        "--agent qwen-code --agent {} --program deepagents={}",
-        own.display(),
-        python.display()
-    );
+    let (own, python) = (own.display(), python.display());
+    let more = format!("--agent qwen-code --agent {own} --program deepagents={python}");
     let driven = drive(&dir, "login-bug", NARROW, &more);
     for agent in ["qwen-code", "deepagents"] {
         let row = driven.row("login-bug", &format!("real-{agent}"));
@@ -170,12 +163,8 @@ fn real_pi_compactions_end_like_ours() {
         let cases: Vec<String> = files.filter(|f| f.ends_with(".json")).collect();
         let [case] = cases.as_slice() else { panic!("{cases:?}") };
         let outcome = driven.here.json(&format!("cases/{case}"))["outcome"].clone();
-        let reasons: Vec<&Value> = outcome["compactions"]
-            .as_array()
-            .expect("compactions")
-            .iter()
-            .map(|c| &c["reason"])
-            .collect();
+        let compactions = outcome["compactions"].as_array().expect("compactions");
+        let reasons: Vec<&Value> = compactions.iter().map(|c| &c["reason"]).collect();
         assert_eq!(reasons, made, "{fault}");
         assert_eq!(outcome["failed"], serde_json::json!(failed), "{fault}");
     }

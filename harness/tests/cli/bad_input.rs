@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{CLAUDE_CODE, CommandFolder, Output, jsonl};
+use common::{CLAUDE_CODE, CommandFolder, Output, Row, jsonl};
 use serde_json::{Value, json};
 
 fn header() -> Value {
@@ -37,36 +37,24 @@ fn good() -> String {
     ])
 }
 
+const TWO: &str = "--strategy reference --strategy codex --transport direct --out out";
+
 /// Runs a session with two strategies and returns the messages.
 #[track_caller]
 fn accepts(here: &CommandFolder, file: &str, content: &str) -> Output {
     here.write(file, content);
-    let out = here
-        .run(&format!(
-            "run {file} --strategy reference --strategy codex --transport direct --out out"
-        ))
-        .ok();
-    assert!(
-        here.csv("out/summary.csv").iter().all(|r| r["status"] == "completed"),
-        "{}",
-        here.read("out/summary.csv")
-    );
+    let out = here.run(&format!("run {file} {TWO}")).ok();
+    let rows = here.csv("out/summary.csv");
+    assert!(rows.iter().all(|r| r["status"] == "completed"), "{rows:?}");
     out
 }
 
 #[test]
 fn extreme_sessions_and_settings_complete() {
-    let here = CommandFolder::new();
     // A context above the threshold in which the only result is empty.
-    let call = json!({"id": "c1", "name": "bash", "arguments": "{}"});
-    let session = [
-        header(),
-        user("u1", &"word and more ".repeat(2_600)),
-        json!({"type": "assistant", "id": "a1", "text": "a", "calls": [call]}),
-        json!({"type": "tool", "call_id": "c1", "output": ""}),
-        json!({"type": "assistant", "id": "a2", "text": "done"}),
-    ];
-    here.write("empty.jsonl", jsonl(&session));
+    let asked = user("u1", &"word and more ".repeat(2_600));
+    let session = [header(), asked, call("a1", "c1"), result("c1", ""), reply("a2", "done")];
+    let here = CommandFolder::with("empty.jsonl", jsonl(&session));
     for line in [
         "run empty.jsonl --strategy claude-code@described-002 --window 12k",
         "run rewind-plain --strategy observation-masking:keep=4294967295",
@@ -101,11 +89,8 @@ fn recording_with_torn_last_line_is_read_up_to_it() {
     let out =
         accepts(&here, "cut.jsonl", &format!("{whole}{{\"type\":\"assistant\",\"id\":\"a2\",\"te"));
     out.stderr_contains(&["cut.jsonl:5", "breaks off"]);
-    assert!(
-        here.csv("out/summary.csv").iter().all(|r| r["steps_completed"] == "1"),
-        "{}",
-        here.read("out/summary.csv")
-    );
+    let rows = here.csv("out/summary.csv");
+    assert!(rows.iter().all(|r| r["steps_completed"] == "1"), "{rows:?}");
     let torn = format!("{CLAUDE_CODE}{{\"type\":\"user\",\"uuid\":\"9\",\"mess");
     accepts(&here, "claude.jsonl", &torn).stderr_contains(&["claude.jsonl:9", "breaks off"]);
 }
@@ -120,37 +105,27 @@ fn unpaired_calls_and_results_are_reported_and_run() {
         user("u2", "never mind"),
         reply("a2", "as you wish"),
     ];
-    accepts(&here, "call.jsonl", &jsonl(&lines)).stderr_contains(&[
-        "call.jsonl:3",
-        "c1",
-        "no result",
-    ]);
+    let out = accepts(&here, "call.jsonl", &jsonl(&lines));
+    out.stderr_contains(&["call.jsonl:3", "c1", "no result"]);
     let lines =
         [header(), user("u1", "read it"), result("ghost", "boo"), reply("a1", "what was that?")];
-    accepts(&here, "result.jsonl", &jsonl(&lines)).stderr_contains(&[
-        "result.jsonl:3",
-        "ghost",
-        "left out",
-    ]);
+    let out = accepts(&here, "result.jsonl", &jsonl(&lines));
+    out.stderr_contains(&["result.jsonl:3", "ghost", "left out"]);
 }
 
 #[test]
 fn session_of_one_user_message_completes_with_every_strategy() {
-    let here = CommandFolder::new();
-    here.write("one.jsonl", jsonl(&[header(), user("u1", "hello")]));
+    let here = CommandFolder::with("one.jsonl", jsonl(&[header(), user("u1", "hello")]));
     here.run("run one.jsonl --calibrate off --out out").ok();
     let rows = here.csv("out/summary.csv");
-    assert!(
-        rows.len() >= 11
-            && rows.iter().all(|r| r["status"] == "completed" && r["steps_completed"] == "0")
-    );
+    let is_done = |r: &Row| r["status"] == "completed" && r["steps_completed"] == "0";
+    assert!(rows.len() >= 11 && rows.iter().all(is_done), "{rows:?}");
     // "hello" is one token in o200k, and a block costs 4 more.
-    assert!(rows.iter().any(|r| r["strategy"] == "reference" && r["peak_context_tokens"] == "5"));
+    assert_eq!(here.row("out", "reference")["peak_context_tokens"], "5");
 }
 
 #[test]
 fn tool_result_of_ten_megabytes_has_a_row_per_strategy() {
-    let here = CommandFolder::new();
     let line = "  at login (/srv/shop/src/auth.ts:41:17) expected 200, received 401\n";
     let output = line.repeat((10 << 20) / line.len() + 1);
     let lines = [
@@ -161,19 +136,14 @@ fn tool_result_of_ten_megabytes_has_a_row_per_strategy() {
         reply("a2", "read"),
         user("u2", "thanks"),
     ];
-    here.write("big.jsonl", jsonl(&lines));
+    let here = CommandFolder::with("big.jsonl", jsonl(&lines));
     here.run("run big.jsonl --out out --transport direct").ok();
     let rows = here.csv("out/summary.csv");
-    assert!(
-        rows.len() >= 11 && rows.iter().all(|r| r["status"] != "error"),
-        "{}",
-        here.read("out/summary.csv")
-    );
-    let status =
-        |strategy: &str| rows.iter().find(|r| r["strategy"] == strategy).unwrap()["status"].clone();
+    assert!(rows.len() >= 11 && rows.iter().all(|r| r["status"] != "error"), "{rows:?}");
     // More than one token per ten bytes, which are more than a million tokens: no problem for the
     // reference, but five windows for `none`.
-    assert_eq!((status("reference").as_str(), status("none").as_str()), ("completed", "overflow"));
+    let status = ["reference", "none"].map(|s| here.row("out", s)["status"].clone());
+    assert_eq!(status, ["completed", "overflow"]);
 }
 
 #[test]
@@ -188,26 +158,17 @@ fn long_runs_of_one_character_are_counted() {
             reply("a2", "read"),
         ];
         here.write(name, jsonl(&lines));
-        here.run(&format!(
-            "run {name} --strategy reference --strategy codex --transport direct --out out"
-        ))
-        .ok();
-        assert!(
-            here.csv("out/summary.csv").iter().all(|r| r["status"] != "error"),
-            "{name}: {}",
-            here.read("out/summary.csv")
-        );
+        here.run(&format!("run {name} {TWO}")).ok();
+        let rows = here.csv("out/summary.csv");
+        assert!(rows.iter().all(|r| r["status"] != "error"), "{name}: {rows:?}");
     }
 }
 
 #[test]
 fn bad_input_leaves_earlier_results_unchanged() {
-    let here = CommandFolder::new();
-    here.write("good.jsonl", good());
-    here.run(
-        "run good.jsonl --strategy reference --transport direct --out out --trace trace.jsonl",
-    )
-    .ok();
+    let here = CommandFolder::with("good.jsonl", good());
+    let run = "run good.jsonl --strategy reference --transport direct";
+    here.run(&format!("{run} --out out --trace trace.jsonl")).ok();
     here.write("bad.jsonl", "{\"type\":\"session\",\"version\":1,\"id\":\"bad\"}\n{]\n{}\n");
     here.refuses("run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:2"]);
     here.refuses("run good.jsonl --strategy codx --out out --trace trace.jsonl", &["codx"]);

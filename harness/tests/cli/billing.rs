@@ -1,24 +1,21 @@
 //! Bills of recordings that repeat calls, name what changes a price, or count what cannot be. Expected
 //! values are list prices times the counters in the files.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use ctxbench_replay::billing::{SessionCalls, bill_once};
 use serde_json::{Value, json};
 
-use crate::common::{CommandFolder, jsonl};
+use crate::common::{self, CommandFolder, Row, json_lines, jsonl};
 
 fn data(folder: &str) -> String {
-    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
-    all.join(folder).display().to_string()
+    common::data(folder).display().to_string()
 }
 
 /// Returns the rows of `list sessions`.
 fn rows(folder: &str) -> Vec<Value> {
     let here = CommandFolder::new();
-    let out = here.run(&format!("list sessions {} --json", data(folder))).ok().stdout;
-    out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    json_lines(&here.run(&format!("list sessions {} --json", data(folder))).ok().stdout)
 }
 
 fn dollars(rows: &[Value]) -> f64 {
@@ -73,8 +70,7 @@ fn copies_count_as_one_session() {
 fn the_reference_keeps_what_two_texts_of_a_message_tell() {
     let here = CommandFolder::new();
     let line = "--strategy reference --transport direct --out out --json";
-    let run = here.run(&format!("run {} {line}", data("billing/two-parts"))).ok();
-    let all: Value = serde_json::from_str(&run.stdout).unwrap();
+    let all = here.run(&format!("run {} {line}", data("billing/two-parts"))).ok().json();
     for row in all["runs"].as_array().unwrap() {
         assert_eq!(row["summary"]["needs_kept_pct"], 100.0, "{}", row["scenario"]["id"]);
     }
@@ -84,7 +80,7 @@ fn the_reference_keeps_what_two_texts_of_a_message_tell() {
 fn impossible_counters_and_other_programs_are_told() {
     let here = CommandFolder::new();
     let counters = here.run(&format!("list sessions {}", data("billing/impossible-counters"))).ok();
-    assert!(!counters.stdout.contains("4280000"));
+    counters.lacks(&["4280000"]);
     let other = here.run(&format!("list sessions {}", data("billing/other-program"))).ok();
     other.stderr_contains(&["a recording of Gemini CLI (its stream-json output"]);
 }
@@ -121,6 +117,6 @@ fn replies_are_billed_by_their_own_models() {
         let cost: f64 = row["cost_usd"].parse().unwrap();
         assert!((cost - usd).abs() < 0.03 * usd, "{}: {cost} instead of {usd}", row["strategy"]);
     }
-    let of_haiku = |r: &&BTreeMap<String, String>| r["request_model"] == "claude-haiku-4-5";
+    let of_haiku = |r: &&Row| r["request_model"] == "claude-haiku-4-5";
     assert_eq!(here.csv("o/requests.csv").iter().filter(of_haiku).count(), 4, "two in each row");
 }

@@ -3,11 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{CommandFolder, jsonl};
+use crate::common::{CommandFolder, data, json_lines, jsonl};
 
 /// Sonnet 4.6: 3 for input, 15 for output, so 10,000 and 1,000 tokens cost 0.045.
 const SONNET: &str = "claude-sonnet-4-6";
 const CALL_USD: f64 = 0.045;
+
+const REPLAY: &str = "--strategy reference --transport direct --out out";
 
 /// Returns a question and a reply of a Claude Code transcript.
 fn turn(n: u64, model: &str, usage: &Value) -> [Value; 2] {
@@ -27,6 +29,15 @@ fn plain() -> Value {
     json!({"input_tokens": 10_000, "output_tokens": 1_000})
 }
 
+/// Returns a question and a reply as chat messages.
+fn talk(model: &str, usage: Value) -> String {
+    let messages = json!([
+        {"role": "user", "content": "Which port?"},
+        {"role": "assistant", "content": "8443.", "usage": usage},
+    ]);
+    json!({"model": model, "messages": messages}).to_string()
+}
+
 fn turns(from: u64, to: u64) -> Vec<Value> {
     (from..=to).flat_map(|n| turn(n, SONNET, &plain())).collect()
 }
@@ -34,8 +45,9 @@ fn turns(from: u64, to: u64) -> Vec<Value> {
 /// Returns the rows of `list sessions .` and what it prints about them.
 fn listed(here: &CommandFolder, path: &str) -> (Vec<Value>, String) {
     let out = here.run(&format!("list sessions {path} --json")).ok();
-    let rows = out.stdout.lines().map(|l| serde_json::from_str(l).unwrap());
-    (rows.filter(|r: &Value| r.get("steps").is_some()).collect(), out.stderr.clone())
+    let mut rows = json_lines(&out.stdout);
+    rows.retain(|r| r.get("steps").is_some());
+    (rows, out.stderr)
 }
 
 #[track_caller]
@@ -50,8 +62,7 @@ fn assert_bill(files: &[(&str, String)], sessions: usize, usd: f64) -> (Vec<Valu
 }
 
 fn recording(name: &str) -> String {
-    let path = format!("{}/../tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).unwrap()
+    std::fs::read_to_string(data(name)).unwrap()
 }
 
 #[test]
@@ -84,38 +95,17 @@ fn forks_of_codex_and_opencode_repeat_calls() {
     // GPT-5.4: 0.3075 of the thread, and the fork's third call.
     assert_bill(&files, 2, 0.350_25);
 
-    let export = |session: &str, replies: u64| {
-        let message = |n: u64, role: &str| {
-            let id = format!("msg_{session}_{n}");
-            let mut info = json!({"id": id, "sessionID": session, "role": role,
-                "time": {"created": 1_795_293_988_000_u64 + n, "completed": 1_795_293_989_000_u64 + n}});
-            if role == "assistant" {
-                info["modelID"] = SONNET.into();
-                info["tokens"] = json!({"input": 10_000, "output": 1_000, "reasoning": 0,
-                    "cache": {"read": 0, "write": 0}});
-            }
-            let part = json!({"id": format!("prt_{session}_{n}"), "messageID": id,
-                "sessionID": session, "type": "text", "text": format!("text {n}")});
-            json!({"info": info, "parts": [part]})
-        };
-        let messages: Vec<Value> = (0..replies)
-            .flat_map(|n| [message(2 * n, "user"), message(2 * n + 1, "assistant")])
-            .collect();
-        json!({"info": {"id": session, "projectID": "p", "directory": "/w", "title": "t",
-            "version": "1.18.33", "time": {"created": 1_795_293_988_000_u64}}, "messages": messages})
-        .to_string()
-    };
-    let files = [("a.json", export("ses_a", 2)), ("b.json", export("ses_b", 3))];
-    assert_bill(&files, 2, 3.0 * CALL_USD);
+    let exports = [
+        ("a.json", include_str!("../data/opencode-session.json").to_string()),
+        ("b.json", include_str!("../data/opencode-fork.json").to_string()),
+    ];
+    assert_bill(&exports, 2, 3.0 * CALL_USD);
 }
 
 #[test]
 fn copies_without_ids_of_calls_are_known_by_their_content() {
-    let talk = json!({"model": SONNET, "messages": [
-        {"role": "user", "content": "Which port?"},
-        {"role": "assistant", "content": "8443.", "usage": plain()},
-    ]});
-    let files = [("a.json", talk.to_string()), ("b.json", talk.to_string())];
+    let talk = talk(SONNET, plain());
+    let files = [("a.json", talk.clone()), ("b.json", talk)];
     let (rows, _) = assert_bill(&files, 2, CALL_USD);
     assert_eq!(rows[1]["cost_usd"], 0.0);
 }
@@ -142,11 +132,7 @@ fn models_of_the_price_file_have_their_own_prices() {
         ("zai/glm-4.5-air", 0.2, 1.1),
     ] {
         let usage = json!({"prompt_tokens": 100_000, "completion_tokens": 10_000});
-        let talk = json!({"model": model, "messages": [
-            {"role": "user", "content": "Which port?"},
-            {"role": "assistant", "content": "8443.", "usage": usage},
-        ]});
-        assert_bill(&[("a.json", talk.to_string())], 1, 0.1 * input + 0.01 * output);
+        assert_bill(&[("a.json", talk(model, usage))], 1, 0.1 * input + 0.01 * output);
     }
 }
 
@@ -159,14 +145,12 @@ fn prompts_that_fall_show_a_compaction_without_a_marker() {
             turn(n, SONNET, &json!({"input_tokens": prompt, "output_tokens": 0}))
         })
         .collect();
-    let here = CommandFolder::new();
-    here.write("a.jsonl", jsonl(&lines));
+    let here = CommandFolder::with("a.jsonl", jsonl(&lines));
     let (rows, _) = listed(&here, "a.jsonl");
     assert_eq!(rows[0]["compactions"], 1);
-    here.run("import a.jsonl -o b.jsonl").ok().stderr_contains(&[
-        "at least one compaction that the file does not show",
-        "falls from 160000 to 30000 tokens",
-    ]);
+    let unshown = "at least one compaction that the file does not show";
+    let falls = "falls from 160000 to 30000 tokens";
+    here.run("import a.jsonl -o b.jsonl").ok().stderr_contains(&[unshown, falls]);
 }
 
 #[test]
@@ -241,18 +225,14 @@ fn new_items_and_records_of_codex_keep_their_counters() {
 
 #[test]
 fn a_recording_of_another_version_is_named() {
-    let here = CommandFolder::new();
     let mut lines = turns(1, 2);
     lines.iter_mut().for_each(|l| l["version"] = "2.0.76".into());
-    here.write("a.jsonl", jsonl(&lines));
-    let line = "--strategy reference --transport direct --out out";
-    here.run(&format!("run a.jsonl {line}"))
-        .ok()
-        .stderr_contains(&["a was recorded by claude-code 2.0.76: claude-code@2.0 follows that"]);
+    let here = CommandFolder::with("a.jsonl", jsonl(&lines));
+    let out = here.run(&format!("run a.jsonl {REPLAY}")).ok();
+    out.stderr_contains(&["a was recorded by claude-code 2.0.76: claude-code@2.0 follows that"]);
     here.write("b.jsonl", recording("recordings/codex/codemie-rollout-019e1625.jsonl"));
-    here.run(&format!("run b.jsonl {line}"))
-        .ok()
-        .stderr_contains(&["b was recorded by codex 0.1", "compactions can come at other points"]);
+    let out = here.run(&format!("run b.jsonl {REPLAY}")).ok();
+    out.stderr_contains(&["b was recorded by codex 0.1", "compactions can come at other points"]);
 }
 
 /// Two models of OpenAI, one of which drops the reasoning of earlier turns: 750 tokens, which have
@@ -260,21 +240,17 @@ fn a_recording_of_another_version_is_named() {
 #[test]
 fn reasoning_of_earlier_turns_is_dropped_by_older_models_of_openai() {
     let prompt_of_last = |model: &str| -> f64 {
-        let here = CommandFolder::new();
         let parts = json!([{"type": "reasoning", "text": "", "encrypted": "A".repeat(4_000)},
             {"type": "text", "text": "One."}]);
-        here.write(
-            "s.jsonl",
-            jsonl(&[
-                json!({"type": "session", "version": 1, "id": "s", "model": model}),
-                json!({"type": "user", "id": "u1", "text": "First?"}),
-                json!({"type": "assistant", "id": "a1", "parts": parts}),
-                json!({"type": "user", "id": "u2", "text": "Second?"}),
-                json!({"type": "assistant", "id": "a2", "text": "Two."}),
-            ]),
-        );
-        let line = "--strategy reference --transport direct --out out";
-        here.run(&format!("run s.jsonl --model {model} {line}")).ok();
+        let session = jsonl(&[
+            json!({"type": "session", "version": 1, "id": "s", "model": model}),
+            json!({"type": "user", "id": "u1", "text": "First?"}),
+            json!({"type": "assistant", "id": "a1", "parts": parts}),
+            json!({"type": "user", "id": "u2", "text": "Second?"}),
+            json!({"type": "assistant", "id": "a2", "text": "Two."}),
+        ]);
+        let here = CommandFolder::with("s.jsonl", session);
+        here.run(&format!("run s.jsonl --model {model} {REPLAY}")).ok();
         here.csv("out/requests.csv")[1]["input_tokens"].parse().unwrap()
     };
     let difference = prompt_of_last("gpt-5.6-sol") - prompt_of_last("gpt-5.5");

@@ -4,18 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::common::CommandFolder;
+use crate::common::{CommandFolder, data};
 use crate::determinism::assert_same;
 
 /// Copies recordings of three programs and returns the command that runs them with built-in sessions.
 fn sessions(here: &CommandFolder) -> String {
-    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings");
     for format in ["claude-code", "codex", "pi"] {
-        let all = std::fs::read_dir(format!("{data}/{format}")).unwrap();
-        let mut files: Vec<PathBuf> = all.map(|e| e.unwrap().path()).collect();
-        files.retain(|f| f.extension().is_some_and(|x| x == "jsonl"));
-        files.sort();
-        here.write(&format!("corpus/{format}.jsonl"), std::fs::read(&files[0]).unwrap());
+        let all = std::fs::read_dir(data("recordings").join(format)).unwrap();
+        let files = all.map(|e| e.unwrap().path());
+        let first = files.filter(|f| f.extension().is_some_and(|x| x == "jsonl")).min().unwrap();
+        here.write(&format!("corpus/{format}.jsonl"), std::fs::read(first).unwrap());
     }
     "run corpus login-bug login-bug-tight --transport direct".into()
 }
@@ -24,11 +22,8 @@ const FOUR: &str = "--strategy reference --strategy codex --strategy opencode --
 
 /// Returns the files of rows in a folder.
 fn rows(dir: &Path) -> Vec<PathBuf> {
-    let folders = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
-    let folders = folders.filter(|path| path.is_dir());
-    let files = folders.flat_map(|f| std::fs::read_dir(f).unwrap().map(|e| e.unwrap().path()));
-    let mut files: Vec<PathBuf> = files.collect();
-    files.sort();
+    let mut files = ctxbench_util::files::walk(dir).unwrap();
+    files.retain(|f| f.parent() != Some(dir));
     files
 }
 
@@ -37,7 +32,7 @@ fn shards_in_one_cache_are_assembled_to_the_whole() {
     let here = CommandFolder::new();
     let run = format!("{} {FOUR}", sessions(&here));
     here.run(&format!("{run} --out whole")).ok();
-    here.run(&format!("{run} --shard 1/3")).fails_with(2).stderr_contains(&["--cache"]);
+    here.refuses(&format!("{run} --shard 1/3"), &["--cache"]);
     for part in ["1/3", "1+1/3", "3/3"] {
         let out = here.run(&format!("{run} --shard {part} --cache cache --out part")).ok();
         out.stderr_contains(&[
@@ -67,15 +62,13 @@ fn second_run_reuses_rows_of_unchanged_strategies_only() {
     let here = CommandFolder::new();
     let run = "run login-bug login-bug-tight --transport direct";
     here.run(&format!("{run} --strategy reference --strategy codex --out out")).ok();
-    here.run(&format!("{run} {FOUR} --out out"))
-        .ok()
-        .stderr_contains(&["reused 4 rows from out/.rows"]);
+    let out = here.run(&format!("{run} {FOUR} --out out")).ok();
+    out.stderr_contains(&["reused 4 rows from out/.rows"]);
     here.run(&format!("{run} {FOUR} --out fresh")).ok();
     assert_same(&here, "out", "fresh");
     for changed in ["--window 100k", "--model gpt-5.4", "--calibrate off", "--no-rereads"] {
         let line = format!("{run} --strategy codex {changed}");
-        let messages = here.run(&format!("{line} --out out")).ok().stderr;
-        assert!(!messages.contains("reused"), "{changed}: {messages}");
+        here.run(&format!("{line} --out out")).ok().lacks(&["reused"]);
         here.run(&format!("{line} --out plain")).ok();
         assert_same(&here, "out", "plain");
     }
@@ -107,11 +100,9 @@ fn damaged_row_is_computed_again() {
 
 #[test]
 fn cache_in_foreign_folder_is_refused() {
-    let here = CommandFolder::new();
-    here.write("mine/thesis.tex", "years of work");
+    let here = CommandFolder::with("mine/thesis.tex", "years of work");
     let line = "run login-bug --strategy codex --transport direct --cache mine";
-    here.run(line).fails_with(2).stderr_contains(&["is not a ctxbench cache"]);
-    assert_eq!(here.files("mine").len(), 1);
+    here.refuses(line, &["is not a ctxbench cache"]);
 }
 
 #[test]
@@ -138,14 +129,11 @@ fn runs_at_once_share_a_new_cache_and_a_folder() {
 
 #[test]
 fn row_with_error_is_computed_again() {
-    let here = CommandFolder::new();
-    here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
+    let here = CommandFolder::with("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
     let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette offline:none.jsonl";
     let line = "run login-bug-tight --strategy codex --strategy none --transport direct";
     for round in 0..2 {
-        let out = here.run(&format!("{line} --cache cache {server}"));
-        let out = out.command().output().unwrap();
-        let messages = String::from_utf8(out.stderr).unwrap();
+        let messages = here.run(&format!("{line} --cache cache {server}")).output().stderr;
         assert_eq!(messages.contains("reused 1 row "), round == 1, "{messages}");
         let rows = here.csv("ctxbench-out/summary.csv");
         assert_eq!(rows.iter().filter(|r| r["status"] == "error").count(), 1);

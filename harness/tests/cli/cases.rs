@@ -3,18 +3,14 @@
 use crate::common;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
-use common::CommandFolder;
+use common::{CommandFolder, data};
 use ctxbench_conform::{Case, replay};
 use serde_json::{Value, json};
 
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/conformance").join(name)
-}
-
 fn load(name: &str) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(data(name)).unwrap()).unwrap()
+    let text = std::fs::read_to_string(data("conformance").join(name)).unwrap();
+    serde_json::from_str(&text).unwrap()
 }
 
 /// Returns the failure of a case, or nothing if it passes.
@@ -72,10 +68,9 @@ fn shared_items_equal_items_written_out() {
     wrong["items"][user]["text"] = "Second task".into();
     wrong["items"][user]["bytes"] = 11.into();
     let failure_of = failure_of(&wrong);
-    assert!(
-        failure_of.contains("request: 0") && failure_of.contains("what: \"bytes\""),
-        "{failure_of}"
-    );
+    for told in ["request: 0", "what: \"bytes\""] {
+        assert!(failure_of.contains(told), "{failure_of}");
+    }
 }
 
 #[test]
@@ -143,8 +138,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
     // Text that did not change is not repeated, and the table comes last.
     let table = out.find("agent           version").unwrap();
     assert!(table > out.find(want).unwrap());
-    let json: Value =
-        serde_json::from_str(&here.run("conform cases --json").fails_with(1).stdout).unwrap();
+    let json = here.run("conform cases --json").fails_with(1).json();
     let changes = &json["changes"][0];
     assert_eq!((&changes["from"], &changes["to"]), (&json!("0.169.0"), &json!("0.1000.0")));
     assert_eq!(changes["everywhere"].as_array().unwrap().len(), 2);
@@ -157,7 +151,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
 #[test]
 fn recorded_codex_versions_differ_as_documented() {
     let here = CommandFolder::new();
-    let out = here.run(&format!("conform {}", data("codex").display())).ok().stdout;
+    let out = here.run(&format!("conform {}", data("conformance/codex").display())).ok().stdout;
     let of = |from: &str| {
         let begin = out.find(&format!("codex {from} → ")).unwrap_or_else(|| panic!("{out}"));
         out[begin..].split("\ncodex ").next().unwrap().to_string()
@@ -173,20 +167,14 @@ fn recorded_codex_versions_differ_as_documented() {
 
 #[test]
 fn unknown_release_runs_as_the_newest_older_one() {
-    for (version, is_known) in [
-        ("0.169.7", true),
-        ("0.200.0", true),
-        ("1.0.0-rc.1", true),
-        ("0.1.0", false),
-        ("nightly", false),
-    ] {
+    let failure = |version: &str| {
         let mut case = load(CODEX);
         case["version"] = version.into();
-        let failure = failure_of(&case);
-        let unknown = format!("unknown version `{version}`");
-        assert!(
-            if is_known { failure.is_empty() } else { failure.contains(&unknown) },
-            "{failure}"
-        );
+        failure_of(&case)
+    };
+    assert_eq!(["0.169.7", "0.200.0", "1.0.0-rc.1"].map(failure), [""; 3]);
+    for version in ["0.1.0", "nightly"] {
+        let failure = failure(version);
+        assert!(failure.contains(&format!("unknown version `{version}`")), "{failure}");
     }
 }

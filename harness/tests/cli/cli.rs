@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use common::replayed::run_with;
-use common::{CLAUDE_CODE, CODEX, CommandFolder};
+use common::{CLAUDE_CODE, CODEX, CommandFolder, data};
 use ctxbench_replay::verify::{Verified, verify};
 use ctxbench_replay::{Options, models};
 use ctxbench_reports::FORMATS;
@@ -33,32 +33,20 @@ fn default_run_covers_every_strategy_and_default_scenario() {
     let out = here.run("").ok();
     let strategies = names(&here, "strategies");
     for name in &strategies {
-        assert!(
-            out.stdout.lines().any(|l| l.starts_with(name.as_str())),
-            "the table lacks {name}:\n{}",
-            out.stdout
-        );
+        let is_row = |l: &str| l.starts_with(name.as_str());
+        assert!(out.stdout.lines().any(is_row), "the table lacks {name}:\n{}", out.stdout);
     }
     let rows = here.csv("ctxbench-out/summary.csv");
-    let scenarios = ["login-bug", "login-bug-marathon", "login-bug-tight"];
-    for scenario in scenarios {
-        assert!(out.stdout.contains(&format!("{scenario}: ")), "no table of {scenario}");
-        let of: BTreeSet<&str> = rows
-            .iter()
-            .filter(|r| r["scenario"] == scenario)
-            .map(|r| r["strategy"].as_str())
-            .collect();
-        assert_eq!(of, strategies.iter().map(String::as_str).collect(), "{scenario}");
-        let reference = rows
-            .iter()
-            .find(|r| r["scenario"] == scenario && r["strategy"] == "reference")
-            .unwrap();
-        assert_eq!(
-            (reference["status"].as_str(), reference["prefix_stability"].parse()),
-            ("completed", Ok(1.0)),
-            "{scenario}"
-        );
-        assert_eq!(reference["saved_pct"].parse(), Ok(0.0), "{scenario}");
+    for scenario in ["login-bug", "login-bug-marathon", "login-bug-tight"] {
+        out.prints(&[&format!("{scenario}: ")]);
+        let rows: Vec<_> = rows.iter().filter(|r| r["scenario"] == scenario).collect();
+        let of: BTreeSet<&String> = rows.iter().map(|r| &r["strategy"]).collect();
+        assert_eq!(of, strategies.iter().collect(), "{scenario}");
+        let reference = rows.iter().find(|r| r["strategy"] == "reference").unwrap();
+        assert_eq!(reference["status"], "completed", "{scenario}");
+        let number = |column: &str| reference[column].parse::<f64>().unwrap();
+        let figures = ["prefix_stability", "saved_pct"].map(number);
+        assert_eq!(figures, [1.0, 0.0], "{scenario}");
     }
     out.stderr_contains(&["ctxbench-out/"]);
 }
@@ -98,24 +86,16 @@ fn requests_and_compactions_add_up_to_the_summary() {
     let (requests, compactions) =
         (here.csv("ctxbench-out/requests.csv"), here.csv("ctxbench-out/compactions.csv"));
     for row in here.csv("ctxbench-out/summary.csv") {
-        let mine: Vec<_> = requests.iter().filter(|r| r["strategy"] == row["strategy"]).collect();
+        let strategy = &row["strategy"];
+        let mine: Vec<_> = requests.iter().filter(|r| r["strategy"] == *strategy).collect();
         let number = |text: &str| text.parse::<f64>().unwrap();
-        assert_eq!(mine.len() as f64, number(&row["requests"]), "{}", row["strategy"]);
-        assert_eq!(
-            mine.iter().map(|r| number(&r["input_tokens"])).sum::<f64>(),
-            number(&row["input_tokens"]),
-            "{}",
-            row["strategy"]
-        );
-        let cost: f64 = mine.iter().map(|r| number(&r["cost_usd"])).sum();
-        assert!(
-            (cost - number(&row["cost_usd"])).abs() < 1e-4,
-            "{}: {cost} and {}",
-            row["strategy"],
-            row["cost_usd"]
-        );
-        let count = compactions.iter().filter(|r| r["strategy"] == row["strategy"]).count();
-        assert_eq!(count as f64, number(&row["compactions"]), "{}", row["strategy"]);
+        let sum = |column: &str| -> f64 { mine.iter().map(|r| number(&r[column])).sum() };
+        let compacted = compactions.iter().filter(|r| r["strategy"] == *strategy).count();
+        let counted = [mine.len() as f64, sum("input_tokens"), compacted as f64];
+        let told = ["requests", "input_tokens", "compactions"].map(|column| number(&row[column]));
+        assert_eq!(counted, told, "{strategy}");
+        let (cost, told) = (sum("cost_usd"), number(&row["cost_usd"]));
+        assert!((cost - told).abs() < 1e-4, "{strategy}: {cost} and {told}");
     }
 }
 
@@ -136,18 +116,11 @@ fn list_and_show_cover_strategies_scenarios_and_models() {
     ]);
     assert!(names(&here, "models").contains(&"claude-sonnet-4-6".to_string()));
     for name in strategies {
-        here.run(&format!("show {name}")).ok().prints(&[
-            &name,
-            "sources",
-            "what it does",
-            "Overflow response",
-        ]);
+        let page = here.run(&format!("show {name}")).ok();
+        page.prints(&[&name, "sources", "what it does", "Overflow response"]);
     }
-    here.run("show codex").ok().prints(&[
-        "settings",
-        "auto_compact_limit",
-        "manual compaction: yes",
-    ]);
+    let page = here.run("show codex").ok();
+    page.prints(&["settings", "auto_compact_limit", "manual compaction: yes"]);
     here.run("--help").ok().prints(&["run", "gate", "compare"]);
     here.run("--version").ok().prints(&["ctxbench "]);
 }
@@ -155,8 +128,7 @@ fn list_and_show_cover_strategies_scenarios_and_models() {
 #[test]
 fn imported_recording_has_the_same_figures() {
     for (format, text) in [("claude-code", CLAUDE_CODE), ("codex", CODEX)] {
-        let here = CommandFolder::new();
-        here.write("rec.jsonl", text);
+        let here = CommandFolder::with("rec.jsonl", text);
         here.run("import rec.jsonl -o session.jsonl").ok();
         let printed = here.run("import rec.jsonl").ok().stdout;
         let session = here.read("session.jsonl");
@@ -169,24 +141,17 @@ fn imported_recording_has_the_same_figures() {
         here.run("run rec.jsonl --transport direct --out direct --trace direct.jsonl").ok();
         here.run("run session.jsonl --transport direct --out imported --trace imported.jsonl").ok();
         for file in ["summary.csv", "requests.csv", "compactions.csv", "facts.csv"] {
-            assert_eq!(
-                here.read(&format!("direct/{file}")),
-                here.read(&format!("imported/{file}")),
-                "{format}: {file}"
-            );
+            let of = |out: &str| here.read(&format!("{out}/{file}"));
+            assert_eq!(of("direct"), of("imported"), "{format}: {file}");
         }
         assert_eq!(here.read("direct.jsonl"), here.read("imported.jsonl"), "{format}: the traces");
         // Four replies: Claude Code stores four messages, while the rollout joins a call and the
         // text after its result.
-        let rows = here.csv("direct/summary.csv");
-        assert!(
-            // The recorded model has no context editing, which one strategy needs.
-            rows.iter()
-                .filter(|r| r["status"] != "n/a")
-                .all(|r| { r["steps_completed"] == "4" && r["status"] == "completed" }),
-            "{}",
-            here.read("direct/summary.csv")
-        );
+        // The recorded model has no context editing, which one strategy needs.
+        for row in here.csv("direct/summary.csv").iter().filter(|r| r["status"] != "n/a") {
+            let found = (&*row["steps_completed"], &*row["status"]);
+            assert_eq!(found, ("4", "completed"), "{row:?}");
+        }
     }
 }
 
@@ -194,7 +159,6 @@ fn imported_recording_has_the_same_figures() {
 #[test]
 fn recordings_of_every_format_import_and_run() {
     let here = CommandFolder::new();
-    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     let all = [
         ("aider/read-only-files.aider.chat.history.md", 1),
         ("atif/agent/trajectory.json", 1),
@@ -211,14 +175,9 @@ fn recordings_of_every_format_import_and_run() {
         ("swe-agent/pydicom-1458-text.traj", 1),
     ];
     for (n, (path, sessions)) in all.into_iter().enumerate() {
-        let path = data.join(path).display().to_string();
-        here.run("import")
-            .arg(&path)
-            .arg("-o")
-            .arg("s.jsonl")
-            .arg("--force")
-            .ok()
-            .stderr_contains(&["recordings of"]);
+        let path = data("recordings").join(path).display().to_string();
+        let import = here.run("import -o s.jsonl --force").arg(&path).ok();
+        import.stderr_contains(&["recordings of"]);
         let written = here.read("s.jsonl");
         let heads = written.lines().filter(|l| l.starts_with("{\"type\":\"session\"")).count();
         assert_eq!(heads, sessions, "{path}");
@@ -248,13 +207,8 @@ fn piped_session_has_the_same_figures() {
         here.run(&format!("run s.jsonl {how} file")).ok();
         here.run(&format!("run - {how} pipe")).piped(&file).ok();
         here.run(&format!("run - {how} raw")).piped(text).ok();
-        for out in ["pipe", "raw"] {
-            assert_eq!(
-                here.read(&format!("{out}/summary.csv")),
-                here.read("file/summary.csv"),
-                "{out}"
-            );
-        }
+        let summary = |out: &str| here.read(&format!("{out}/summary.csv"));
+        assert_eq!(["pipe", "raw"].map(summary), ["file"; 2].map(summary));
         here.run("compact - --strategy codex --at 50%").piped(&file).ok();
     }
 }
@@ -262,8 +216,7 @@ fn piped_session_has_the_same_figures() {
 #[test]
 fn import_to_folder_writes_one_file_per_session() {
     let here = CommandFolder::new();
-    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
-    let three = data.join("openhands/output.jsonl").display().to_string();
+    let three = data("recordings/openhands/output.jsonl").display().to_string();
     here.write("rec.jsonl", CLAUDE_CODE);
     let import = |out: &str| here.run("import rec.jsonl").arg(&three).arg("-o").arg(out);
     let out = import("all").ok();
@@ -295,31 +248,22 @@ fn import_to_folder_writes_one_file_per_session() {
 fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
     let here = CommandFolder::new();
     here.run(&format!("{FAST} --out out")).ok();
-    here.run("report out --format html -o -").fails_with(2).stderr_contains(&["`-` is none"]);
-    assert!(!here.path("-").exists());
+    here.refuses("report out --format html -o -", &["`-` is none"]);
     for format in FORMATS {
         let folder = format!("as-{}", format.name);
         here.run(&format!("report out --format {} -o {folder}", format.name)).ok();
         let files = here.files(&folder);
         let is_one = |f: &str| !f.ends_with('/') && f != ".ctxbench-report";
         let written: Vec<_> = files.iter().filter(|(f, _)| is_one(f)).collect();
-        assert!(
-            !written.is_empty() && written.iter().all(|(_, b)| !b.is_empty()),
-            "{}",
-            format.name
-        );
+        let is_full = !written.is_empty() && written.iter().all(|(_, b)| !b.is_empty());
+        assert!(is_full, "{}", format.name);
         let print = here.run(&format!("report out --format {}", format.name));
         if !format.prints {
             print.fails_with(2).stderr_contains(&["makes files; name a folder for them with -o"]);
         } else {
             let [(_, bytes)] = written[..] else { panic!("{}: {written:?}", format.name) };
-            let printed = print.ok().stdout;
-            assert_eq!(
-                printed.trim_end(),
-                String::from_utf8_lossy(bytes).trim_end(),
-                "{}",
-                format.name
-            );
+            let (printed, file) = (print.ok().stdout, String::from_utf8_lossy(bytes));
+            assert_eq!(printed.trim_end(), file.trim_end(), "{}", format.name);
         }
     }
     let report = |format: &str| here.run(&format!("report out --format {format}")).ok();
@@ -330,21 +274,16 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
     report("junit").prints(&["<testsuites", "codex"]);
     assert_eq!(here.files("as-csv")["summary.csv"], here.files("out")["summary.csv"]);
     // An invalid name among valid ones is reported before anything is written.
-    here.run("report out --format md --format jnuit -o none")
-        .fails_with(2)
-        .stderr_contains(&["jnuit", "did you mean junit?"]);
-    assert!(!here.path("none").exists());
+    let line = "report out --format md --format jnuit -o none";
+    here.refuses(line, &["jnuit", "did you mean junit?"]);
 }
 
 #[test]
 fn compare_prints_changed_and_unchanged_rows() {
     let here = CommandFolder::new();
     let run = |limit: u32, out: &str| {
-        here.run(&format!(
-            "run login-bug --strategy reference --strategy codex --transport direct \
-            --window {limit} --out {out}"
-        ))
-        .ok();
+        let both = "run login-bug --strategy reference --strategy codex --transport direct";
+        here.run(&format!("{both} --window {limit} --out {out}")).ok();
     };
     run(200_000, "a");
     run(12_000, "b");
@@ -355,16 +294,14 @@ fn compare_prints_changed_and_unchanged_rows() {
     here.run("run login-bug-tight --strategy reference --transport direct --out c").ok();
     here.run(line).ok().prints(&["only in base: login-bug × codex ×"]);
     here.run("run login-bug-tight --strategy codex --transport direct --out d").ok();
-    here.run("compare c d --map reference=codex")
-        .ok()
-        .prints(&["login-bug-tight × reference → codex"]);
+    let mapped = here.run("compare c d --map reference=codex").ok();
+    mapped.prints(&["login-bug-tight × reference → codex"]);
     // Each is compared with the other.
     let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
     both.prints(&["codex → reference", "reference → codex"]);
     // The row with the name that is mapped in the other results is not listed as missing.
     let one = here.run("compare a a --map codex=reference").ok();
-    one.prints(&["codex → reference"]);
-    assert!(!one.stdout.contains("only in new"), "{}", one.stdout);
+    one.prints(&["codex → reference"]).lacks(&["only in new"]);
     assert_ne!(here.run("compare a a").ok().stdout, here.run("compare a b").ok().stdout);
 }
 
@@ -374,18 +311,11 @@ fn compact_shows_the_context_before_and_after() {
     let out = here.run("compact login-bug --strategy codex").ok();
     out.prints(&["before", "after", " → ", " tokens", "summary"]);
     // codex keeps the user's messages, so the first one is on both sides, and drops tool output.
-    assert!(
-        out.stdout.lines().any(|l| l.matches("Our login page is broken").count() == 2),
-        "{}",
-        out.stdout
-    );
-    let (before, after) = (|l: &&str| l.starts_with("output "), |l: &&str| l.contains("| output "));
-    assert_eq!(
-        (out.stdout.lines().filter(before).count(), out.stdout.lines().filter(after).count()),
-        (8, 0),
-        "{}",
-        out.stdout
-    );
+    let is_twice = |l: &str| l.matches("Our login page is broken").count() == 2;
+    assert!(out.stdout.lines().any(is_twice), "{}", out.stdout);
+    let before = out.stdout.lines().filter(|l| l.starts_with("output ")).count();
+    assert_eq!(before, 8, "{}", out.stdout);
+    out.lacks(&["| output "]);
     here.run("compact login-bug --strategy none").ok().prints(&["none: it compacts nothing here"]);
 }
 
@@ -393,7 +323,7 @@ fn compact_shows_the_context_before_and_after() {
 fn compact_at_a_turn_shows_every_strategy() {
     let here = CommandFolder::new();
     let at = "compact login-bug --at turn:2";
-    let all: Value = serde_json::from_str(&here.run(&format!("{at} --json")).ok().stdout).unwrap();
+    let all = here.run(&format!("{at} --json")).ok().json();
     let rows = all["strategies"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
     // Strategies with a command make one compaction of the same history; others report that they
@@ -424,28 +354,22 @@ fn compact_at_a_turn_shows_every_strategy() {
 fn json_on_standard_output_is_the_results_file() {
     let here = CommandFolder::new();
     let out = here.run(&format!("{FAST} --json --out out")).ok();
-    let parsed: Value = serde_json::from_str(&out.stdout).unwrap();
-    assert_eq!(parsed["runs"].as_array().unwrap().len(), 3);
+    assert_eq!(here.runs("out").len(), 3);
     assert_eq!(out.stdout, here.read("out/results.json"));
 }
 
 #[test]
 fn output_to_a_pipe_has_no_colours() {
     let here = CommandFolder::new();
-    for out in [
-        here.run(&format!("{FAST} --out out")).ok(),
-        here.run(&format!("{FAST} --out out")).env("NO_COLOR", "1").ok(),
-    ] {
-        assert!(!out.stdout.contains('\u{1b}') && !out.stderr.contains('\u{1b}'));
-    }
+    here.run(&format!("{FAST} --out out")).ok().lacks(&["\u{1b}"]);
+    here.run(&format!("{FAST} --out out")).env("NO_COLOR", "1").ok().lacks(&["\u{1b}"]);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn output_to_a_terminal_has_colours_unless_no_color() {
     let here = CommandFolder::new();
-    let run = here.run("").command();
-    let program = run.get_program().to_string_lossy().into_owned();
+    let program = common::binary().display().to_string();
     let on_a_terminal = |no_color: Option<&str>| {
         let mut script = std::process::Command::new("script");
         script

@@ -23,7 +23,9 @@ struct Collector {
 
 impl Collector {
     fn start(program: &Path, here: &CommandFolder) -> Collector {
-        let [port, other] = free_ports();
+        // Two free ports.
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [port, other] = listeners.map(|l| l.local_addr().unwrap().port());
         let mut child = Command::new(program)
             .args(["start", "--exporter", "blackhole", "--disable-batching"])
             .args(["--debug-log", "metrics", "--debug-log-verbosity", "detailed"])
@@ -63,13 +65,6 @@ impl Drop for Collector {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Returns two free ports.
-fn free_ports() -> [u16; 2] {
-    [(); 2]
-        .map(|()| TcpListener::bind("127.0.0.1:0").unwrap())
-        .map(|listener| listener.local_addr().unwrap().port())
 }
 
 /// Finds the collector in the folder of the SDKs.
@@ -134,24 +129,16 @@ fn collector_receives_usage_and_cost_of_a_run() {
     );
     here.run(&run).ok();
     let received = ReceivedMetrics::read(&collector, "gen_ai.client.operation.duration");
-    assert_eq!(
-        received.resource,
-        [
-            "service.name: Str(ctxbench)".to_string(),
-            format!("service.version: Str({})", env!("CARGO_PKG_VERSION")),
-        ]
-    );
+    let version = format!("service.version: Str({})", env!("CARGO_PKG_VERSION"));
+    assert_eq!(received.resource, ["service.name: Str(ctxbench)", &version]);
     assert_eq!(received.metrics.len(), 6, "{:?}", received.metrics);
-    let row: serde_json::Value =
-        serde_json::from_str(&here.read("ctxbench-out/results.json")).unwrap();
-    let figure = |name: &str| row["runs"][0]["summary"][name].as_f64().unwrap();
+    let summary = here.runs("ctxbench-out")[0]["summary"].clone();
+    let figure = |name: &str| summary[name].as_f64().unwrap();
     let tokens = |kind| received.value("claude_code.token.usage", kind);
     assert_eq!(tokens("output"), figure("output_tokens"));
     assert_eq!(tokens("cacheRead"), figure("cache_read_tokens"));
-    assert_eq!(
-        tokens("input") + tokens("cacheRead") + tokens("cacheCreation"),
-        figure("input_tokens")
-    );
+    let input = ["input", "cacheRead", "cacheCreation"].map(tokens).iter().sum::<f64>();
+    assert_eq!(input, figure("input_tokens"));
     let cost = received.value("claude_code.cost.usage", "");
     assert!((cost - figure("cost_usd")).abs() < 1e-9, "{cost} received");
 }

@@ -1,22 +1,15 @@
 //! `ctxbench.toml`: options from a file, and the restrictions on a file that was found
 //! automatically.
 
-use crate::common::{CommandFolder, Output};
+use crate::common::CommandFolder;
 
 /// Creates the example of docs/formats.md, with its file of models.
 fn documented() -> CommandFolder {
     let formats = include_str!("../../../docs/formats.md");
     let section = formats.split_once("\n## Configuration\n").unwrap().1;
     let example = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    let here = CommandFolder::new();
-    here.write("ctxbench.toml", example);
+    let here = CommandFolder::with("ctxbench.toml", example);
     here.write("own.toml", include_str!("../../../tests/data/models/own.toml"));
-    here
-}
-
-fn with(text: &str) -> CommandFolder {
-    let here = CommandFolder::new();
-    here.write("ctxbench.toml", text);
     here
 }
 
@@ -30,15 +23,9 @@ fn rows(here: &CommandFolder, out: &str) -> Vec<String> {
     all
 }
 
-/// Runs a command in a subfolder.
-fn inside(here: &CommandFolder, folder: &str, line: &str) -> Output {
-    let mut command = here.run(line).command();
-    let out = command.current_dir(here.path(folder)).output().unwrap();
-    Output {
-        code: out.status.code(),
-        stdout: String::from_utf8_lossy(&out.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&out.stderr).into_owned(),
-    }
+/// Runs a command in a subfolder and returns its messages.
+fn inside(here: &CommandFolder, folder: &str, line: &str) -> String {
+    here.run(line).after(&format!("cd {folder};")).ok().stderr
 }
 
 #[test]
@@ -64,15 +51,18 @@ fn documented_file_is_read_and_command_line_wins() {
 
 #[test]
 fn file_is_found_up_to_the_root_of_the_repository() {
-    let here = with("[run]\nstrategy = [\"none\"]\ntransport = \"direct\"\n");
+    let here = CommandFolder::with(
+        "ctxbench.toml",
+        "[run]\nstrategy = [\"none\"]\ntransport = \"direct\"\n",
+    );
     here.write("deep/er/here.txt", "");
     let line = "run login-bug-tight --out out --strategy codex";
-    assert!(!inside(&here, "deep/er", line).stderr.contains("options from"), "no repository");
+    assert!(!inside(&here, "deep/er", line).contains("options from"), "no repository");
     here.write(".git/HEAD", "");
-    let out = inside(&here, "deep/er", line);
-    assert!(out.stderr.contains("note: options from ../../ctxbench.toml"), "{}", out.stderr);
+    let messages = inside(&here, "deep/er", line);
+    assert!(messages.contains("note: options from ../../ctxbench.toml"), "{messages}");
     here.write("deep/.git/HEAD", "");
-    assert!(!inside(&here, "deep/er", line).stderr.contains("options from"), "above the root");
+    assert!(!inside(&here, "deep/er", line).contains("options from"), "above the root");
 }
 
 #[test]
@@ -89,19 +79,16 @@ fn paths_of_a_named_file_are_relative_to_it() {
 
 #[test]
 fn named_file_sets_every_option() {
-    let here = CommandFolder::new();
-    here.write(
-        "c.toml",
-        "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n",
-    );
+    let text = "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n";
+    let here = CommandFolder::with("c.toml", text);
     let out = here.run("--config c.toml login-bug --strategy none --transport direct").ok();
-    here.run("gate ctxbench-out --store --config c.toml")
-        .ok()
-        .stderr_contains(&["stored base.json"]);
+    let stored = here.run("gate ctxbench-out --store --config c.toml").ok();
+    stored.stderr_contains(&["stored base.json"]);
     here.run("gate ctxbench-out --config=c.toml").ok();
-    here.run("gate ctxbench-out").fails_with(2).stderr_contains(&["--baseline"]);
+    here.fails("gate ctxbench-out", 2, &["--baseline"]);
     assert!(out.stdout.starts_with('{'), "{}", out.stdout);
-    assert!(out.stdout.contains("once per loss, whole, charged"), "re-reads are on");
+    // Re-reads are on.
+    out.prints(&["once per loss, whole, charged"]);
 }
 
 #[test]
@@ -121,18 +108,12 @@ fn found_file_cannot_run_a_program_contact_a_server_or_write_a_file() {
         ("[drive]\nagent = [\"./pwn.toml\"]\n", "agent"),
         ("[gate]\nstore = true\n", "store"),
     ] {
-        let here = with(text);
-        let out = here.run("run login-bug-tight --strategy reference --transport direct");
-        let out = out.fails_with(2);
-        out.stderr_contains(&[
-            "error: ./ctxbench.toml:2: `",
-            key,
-            "run with --config ./ctxbench.toml",
-        ]);
-        assert!(!here.path("pwned").exists(), "{text}");
-        assert!(!here.path("ctxbench-out").exists(), "{text}");
+        let here = CommandFolder::with("ctxbench.toml", text);
+        let line = "run login-bug-tight --strategy reference --transport direct";
+        let told = "run with --config ./ctxbench.toml";
+        here.refuses(line, &["error: ./ctxbench.toml:2: `", key, told]);
     }
-    let here = with("[run]\nstrategy = [\"x=exec:touch pwned\"]\n");
+    let here = CommandFolder::with("ctxbench.toml", "[run]\nstrategy = [\"x=exec:touch pwned\"]\n");
     here.run("run login-bug-tight --config ctxbench.toml --transport direct").fails_with(1);
     assert!(here.path("pwned").exists(), "the user has named the file");
 }
@@ -140,23 +121,14 @@ fn found_file_cannot_run_a_program_contact_a_server_or_write_a_file() {
 #[test]
 #[cfg(unix)]
 fn found_file_that_others_may_change_is_refused() {
-    use std::os::unix::fs::PermissionsExt;
-    let here = with("[run]\nwindow = 1000\n");
-    let set = |mode| {
-        let mode = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(here.path("ctxbench.toml"), mode).unwrap();
-    };
+    let here = CommandFolder::with("ctxbench.toml", "[run]\nwindow = 1000\n");
+    let told = ["./ctxbench.toml can be changed by other users", "chmod go-w", "--config none"];
     for mode in [0o666, 0o664] {
-        set(mode);
-        let out = here.run("list strategies").fails_with(2);
-        out.stderr_contains(&[
-            "./ctxbench.toml can be changed by other users",
-            "chmod go-w",
-            "--config none",
-        ]);
+        here.chmod("ctxbench.toml", mode);
+        here.fails("list strategies", 2, &told);
     }
     here.run("list strategies --config none").ok();
     here.run("list strategies --config ctxbench.toml").ok();
-    set(0o644);
+    here.chmod("ctxbench.toml", 0o644);
     here.run("list strategies").ok();
 }

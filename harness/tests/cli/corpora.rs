@@ -2,22 +2,11 @@
 
 use crate::common;
 
-use std::io::Write;
-use std::path::Path;
-
-use common::{CommandFolder, jsonl};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use common::{CommandFolder, gzip, json_lines, jsonl};
 use serde_json::{Value, json};
 
 fn data(path: &str) -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(path)).unwrap()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut out = GzEncoder::new(Vec::new(), Compression::default());
-    out.write_all(bytes).unwrap();
-    out.finish().unwrap()
+    std::fs::read(common::data(path)).unwrap()
 }
 
 const PI: &str = "recordings/pi/pi-mono-large-session.jsonl";
@@ -39,10 +28,9 @@ const PORT: &str = "id = \"port\"\n[[step]]\ntype = \"user\"\ntext = \"Which por
 
 #[test]
 fn archives_of_tar_are_not_read() {
-    let here = CommandFolder::new();
-    here.write("x.tar.gz", gzip(&[0; 1024]));
+    let here = CommandFolder::with("x.tar.gz", gzip(&[0; 1024]));
     for line in [&format!("run x.tar.gz {REPLAY}"), "import x.tar.gz", "validate x.tar.gz"] {
-        here.run(line).fails_with(2).stderr_contains(&["x.tar.gz"]);
+        here.fails(line, 2, &["x.tar.gz"]);
     }
 }
 
@@ -67,8 +55,7 @@ fn tree(here: &CommandFolder, at: &str) {
 
 /// Returns the lines of `list sessions --json`.
 fn listed(here: &CommandFolder, line: &str) -> Vec<Value> {
-    let out = here.run(&format!("list sessions --json {line}")).ok().stdout;
-    out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    json_lines(&here.run(&format!("list sessions --json {line}")).ok().stdout)
 }
 
 /// Returns the paths and IDs of rows without errors.
@@ -102,16 +89,13 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
         ]
     );
     let errors: Vec<&str> = rows.iter().filter_map(|r| r["error"].as_str()).collect();
-    assert_eq!(errors.len(), 2, "{errors:?}");
-    assert!(
-        errors[0].contains("torn.jsonl.gz:1: it cannot be read (the gzip data in it breaks off)"),
-        "{errors:?}"
-    );
-    assert!(errors[1].contains("three.jsonl:7: not a JSON object"), "{errors:?}");
+    let [torn, three] = errors[..] else { panic!("{errors:?}") };
+    let breaks_off = "torn.jsonl.gz:1: it cannot be read (the gzip data in it breaks off)";
+    assert!(torn.contains(breaks_off), "{torn}");
+    assert!(three.contains("three.jsonl:7: not a JSON object"), "{three}");
     // The figures of the recordings are counted independently here.
     let of = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
-    let lines = String::from_utf8(data(PI)).unwrap();
-    let pi: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let pi = json_lines(&String::from_utf8(data(PI)).unwrap());
     // A request that was interrupted before the first text gave no reply.
     let reply = |m: &&Value| m["role"] == "assistant" && m["content"] != json!([]);
     let replies: Vec<&Value> = pi.iter().map(|l| &l["message"]).filter(reply).collect();
@@ -123,8 +107,8 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(row["steps"], replies.len());
     assert_eq!(row["peak"], replies.iter().map(|m| prompt(m)).max().unwrap());
     assert_eq!(
-        (&row["peak_is_counted"], &row["model"]),
-        (&json!(true), &json!("claude-sonnet-4-5"))
+        [&row["peak_is_counted"], &row["model"]],
+        [&json!(true), &json!("claude-sonnet-4-5")]
     );
     assert_eq!(&row["started"].as_str().unwrap()[..10], "2025-11-20");
     assert!(row["cost_usd"].as_f64().unwrap() > 0.0);
@@ -134,10 +118,8 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(row["steps"], messages.iter().filter(|m| m["role"] == "assistant").count());
     assert_eq!((&row["cost_usd"], &row["peak_is_counted"]), (&Value::Null, &json!(false)));
     let out = here.run("list sessions all").ok();
-    out.stderr_contains(&[
-        "no session in 1 file",
-        "package.json: not a format that ctxbench reads",
-    ]);
+    let foreign = "package.json: not a format that ctxbench reads";
+    out.stderr_contains(&["no session in 1 file", foreign]);
     out.prints(&["error: all/2025/torn.jsonl.gz", "13 sessions, ", "; 2 cannot be read"]);
     assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
 }
@@ -170,9 +152,8 @@ fn files_of_subagents_that_are_named_too_count_once() {
     here.write("s/spotter-8463c716/subagents/agent-a7be2f0.jsonl", data(agent));
     let both = "s/spotter-8463c716/subagents/agent-a7be2f0.jsonl ./s/spotter-8463c716.jsonl";
     assert_eq!(names(&listed(&here, both)), ["./s/spotter-8463c716.jsonl spotter-8463c716"]);
-    here.run(&format!("import {both} -o imported"))
-        .ok()
-        .stderr_contains(&["1 session in imported"]);
+    let imported = here.run(&format!("import {both} -o imported")).ok();
+    imported.stderr_contains(&["1 session in imported"]);
     here.run(&format!("run {both} {REPLAY}")).ok();
     let rows = here.csv("out/summary.csv");
     assert_eq!(rows.iter().filter(|r| r["strategy"] == "reference").count(), 1);
@@ -192,8 +173,7 @@ fn a_path_that_is_a_pipe_is_read_once() {
         out
     };
     let rows = through(data("packed/openai-chat.jsonl.zst"), "list sessions --json pipe");
-    let rows: Vec<Value> = rows.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    assert_eq!(names(&rows), ["pipe port", "pipe sum"]);
+    assert_eq!(names(&json_lines(&rows)), ["pipe port", "pipe sum"]);
     let rows = through(PORT.into(), "list sessions --json pipe");
     assert!(rows.contains("\"port\""), "{rows}");
     here.write("pi.jsonl", data(PI));
@@ -208,12 +188,9 @@ fn a_path_that_is_a_pipe_is_read_once() {
 #[cfg(unix)]
 #[test]
 fn what_a_shell_hands_over_is_no_number() {
-    let here = CommandFolder::new();
-    let chat =
-        "{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"assistant\",\"content\":\"ho\"}\n";
-    here.write("chat.jsonl", chat);
-    let run = here.run(REPLAY).command();
-    let program = run.get_program().to_str().unwrap().to_string();
+    let said = ["user", "assistant"].map(|role| json!({"role": role, "content": "hi"}));
+    let here = CommandFolder::with("chat.jsonl", jsonl(&said));
+    let program = common::binary().display().to_string();
     let line = format!("{program} run <(cat chat.jsonl) <(cat chat.jsonl) {REPLAY}");
     let mut shell = std::process::Command::new("bash");
     let done = shell.args(["-c", &line]).current_dir(here.path("")).output().unwrap();
@@ -235,10 +212,9 @@ fn everything_that_a_file_may_hold_may_come_through_standard_input() {
 
 #[test]
 fn an_archive_that_breaks_off_is_said_to_by_every_command() {
-    let here = CommandFolder::new();
-    here.write("torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
-    for (line, code) in [("import", 2), ("list sessions", 2), ("run", 2)] {
-        let out = here.run(&format!("{line} torn.jsonl.gz")).fails_with(code);
+    let here = CommandFolder::with("torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
+    for line in ["import", "list sessions", "run"] {
+        let out = here.run(&format!("{line} torn.jsonl.gz")).fails_with(2);
         let told = format!("{}{}", out.stdout, out.stderr);
         assert!(told.contains("the gzip data in it breaks off"), "{line}: {told}");
     }
@@ -246,8 +222,7 @@ fn an_archive_that_breaks_off_is_said_to_by_every_command() {
 
 #[test]
 fn what_of_an_archive_is_not_read_is_told() {
-    let here = CommandFolder::new();
-    here.write("deep.zip", data("packed/deep.zip"));
+    let here = CommandFolder::with("deep.zip", data("packed/deep.zip"));
     let deep = |name: &str| format!("deep.zip/{name}:1: an archive in an archive is not read");
     let error = |row: &Value| row["error"].as_str().unwrap_or_default().to_string();
     let rows = listed(&here, "deep.zip");
@@ -257,39 +232,20 @@ fn what_of_an_archive_is_not_read_is_told() {
         error(&rows[1]).contains("unpack it first") && error(&rows[2]).contains(&deep("x.eval"))
     );
     let told = [&deep("in.zip")[..], &deep("x.eval")];
-    here.run("import deep.zip -o out.jsonl").fails_with(2).stderr_contains(&told);
-    here.run("validate deep.zip").fails_with(2).stderr_contains(&[&deep("in.zip")]);
+    here.fails("import deep.zip -o out.jsonl", 2, &told);
+    here.fails("validate deep.zip", 2, &[&deep("in.zip")]);
 }
 
 #[test]
 fn numbers_that_no_session_has_are_told_and_fill_no_memory() {
-    let here = CommandFolder::new();
-    let line = |kind: &str, id: &str, parent: Value, message: Value| {
-        json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s", "requestId": id,
-            "timestamp": "2026-01-01T00:00:00.000Z", "message": message})
-    };
-    let asks = || json!({"role": "user", "content": "go on"});
-    let says = |id: &str, read: Value| {
-        json!({"id": id, "role": "assistant", "model": "claude-sonnet-4-6", "stop_reason": "end_turn",
-            "content": [{"type": "text", "text": "done"}],
-            "usage": {"input_tokens": 3, "cache_read_input_tokens": read, "output_tokens": 7}})
-    };
-    let lines = [
-        line("user", "u1", Value::Null, asks()),
-        line("assistant", "a1", json!("u1"), says("m1", json!(2.5))),
-        line("user", "u2", json!("a1"), asks()),
-        line("assistant", "a2", json!("u2"), says("m2", json!(1_000_000_000))),
-    ];
-    here.write("c.jsonl", jsonl(&lines).as_bytes());
+    let here = CommandFolder::with("c.jsonl", include_str!("../data/odd-counters.jsonl"));
     let wrong =
         "c.jsonl:2: cache_read_input_tokens is 2.5, which is not a number of tokens; taken as 0";
     for command in ["list sessions c.jsonl", "import c.jsonl -o s.jsonl"] {
-        let told = here.run(command).ok().stderr;
-        assert!(told.contains(wrong), "{command}: {told}");
+        here.run(command).ok().stderr_contains(&[wrong]);
     }
-    let told = here.run(&format!("run c.jsonl {REPLAY}")).ok().stderr;
-    assert!(told.contains(wrong), "{told}");
-    assert!(told.contains("a replay makes up 10000000 of them and leaves out the rest"), "{told}");
+    let made_up = "a replay makes up 10000000 of them and leaves out the rest";
+    here.run(&format!("run c.jsonl {REPLAY}")).ok().stderr_contains(&[wrong, made_up]);
 }
 
 #[test]
@@ -300,9 +256,7 @@ fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
     // The end of a directory without entries.
     here.write("empty.zip", [b"PK\x05\x06".as_slice(), &[0; 18]].concat());
     for line in ["run empty.zip", "import empty.zip"] {
-        here.run(line)
-            .fails_with(2)
-            .stderr_contains(&["empty.zip: not a format that ctxbench reads; expected a folder"]);
+        here.fails(line, 2, &["empty.zip: not a format that ctxbench reads; expected a folder"]);
     }
 }
 
@@ -343,29 +297,21 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
     let here = CommandFolder::new();
     tree(&here, "all");
     let out = here.run(&format!("run all {REPLAY}")).ok();
-    out.stderr_contains(&[
-        "note: all: 3 of 16 files are not sessions and are skipped",
-        "torn.jsonl.gz:1: ",
-    ]);
+    let skipped = "note: all: 3 of 16 files are not sessions and are skipped";
+    out.stderr_contains(&[skipped, "torn.jsonl.gz:1: "]);
     let rows = here.csv("out/summary.csv");
-    let ran: Vec<&str> = rows
-        .iter()
-        .filter(|r| r["strategy"] == "reference")
-        .map(|r| r["scenario"].as_str())
-        .collect();
-    assert_eq!(ran.len(), 13, "{ran:?}");
+    let ran = rows.iter().filter(|r| r["strategy"] == "reference").count();
+    assert_eq!(ran, 13, "{rows:?}");
     // A file named on the command line may be damaged, but it must exist.
-    here.run(&format!("run all/2025/torn.jsonl.gz all/2026/run.traj.json {REPLAY}"))
-        .ok()
-        .stderr_contains(&[
-            "error: all/2025/torn.jsonl.gz:1: it cannot be read (the gzip data in it breaks off)",
-            "; left out",
-        ]);
+    let out = here.run(&format!("run all/2025/torn.jsonl.gz all/2026/run.traj.json {REPLAY}")).ok();
+    out.stderr_contains(&[
+        "error: all/2025/torn.jsonl.gz:1: it cannot be read (the gzip data in it breaks off)",
+        "; left out",
+    ]);
     here.run(&format!("run all/2025/torn.jsonl.gz {REPLAY}")).fails_with(2);
     here.run(&format!("run gone.jsonl all/2026/run.traj.json {REPLAY}")).fails_with(2);
-    here.run("import all -o s.jsonl")
-        .fails_with(2)
-        .stderr_contains(&["error: all/2025/torn.jsonl.gz:1: ", " could not be imported"]);
+    let words = ["error: all/2025/torn.jsonl.gz:1: ", " could not be imported"];
+    here.fails("import all -o s.jsonl", 2, &words);
     assert_eq!(listed(&here, "s.jsonl").len(), 13);
 }
 
@@ -397,9 +343,8 @@ fn sessions_are_chosen_alike_by_every_command() {
     assert!((1..9).any(|seed| ids(&format!("a/d0 a/d1 --sample 4 --seed {seed}")) != drawn));
     here.run("import b/d0 b/d1 --sample 4 --seed 7 -o s.jsonl").ok();
     assert_eq!(ids("s.jsonl"), drawn);
-    here.run(&format!("run b/d0 b/d1 --sample 4 --seeds 7 {REPLAY}"))
-        .ok()
-        .stderr_contains(&["5 not drawn"]);
+    let drawing = here.run(&format!("run b/d0 b/d1 --sample 4 --seeds 7 {REPLAY}")).ok();
+    drawing.stderr_contains(&["5 not drawn"]);
     let mut ran: Vec<String> =
         here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
     ran.dedup();
@@ -407,7 +352,6 @@ fn sessions_are_chosen_alike_by_every_command() {
     sorted.sort();
     assert_eq!(ran, sorted);
     // No session is left.
-    here.run(&format!("run a --since 2030-01-01 {REPLAY}")).fails_with(2).stderr_contains(&[
-        "no session is left to run: 10 sessions left out: 9 begun before 2030-01-01",
-    ]);
+    let told = "no session is left to run: 10 sessions left out: 9 begun before 2030-01-01";
+    here.fails(&format!("run a --since 2030-01-01 {REPLAY}"), 2, &[told]);
 }

@@ -2,24 +2,17 @@
 
 use crate::common;
 
-use std::path::PathBuf;
-
-use common::{CommandFolder, Output};
+use common::{CommandFolder, Output, data, repository};
 use serde_json::Value;
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
-}
 
 /// Returns a test program with the given behaviour.
 fn program(how: &str) -> String {
-    let script = root().join("tests/data/exec/program.py");
-    format!("exec:python3 {} {how}", script.display())
+    format!("exec:python3 {} {how}", data("exec/program.py").display())
 }
 
 /// Returns an example of the Python kit.
 fn example(name: &str, settings: &str) -> String {
-    let script = root().join("python/examples").join(format!("{name}.py"));
+    let script = repository("python/examples").join(format!("{name}.py"));
     format!("exec{settings}:python3 {}", script.display())
 }
 
@@ -29,14 +22,9 @@ fn run(here: &CommandFolder, sessions: &str, strategies: &[String]) -> Output {
 
 fn run_with_code(here: &CommandFolder, sessions: &str, strategies: &[String], code: i32) -> Output {
     let begun = here.run(&format!("run {sessions} --transport direct --jobs 2"));
-    let kit = root().join("python").display().to_string();
+    let kit = repository("python").display().to_string();
     let whole = strategies.iter().fold(begun, |run, s| run.arg("--strategy").arg(s));
     whole.env("PYTHONPATH", &kit).fails_with(code)
-}
-
-/// Returns the rows of the run.
-fn rows(here: &CommandFolder) -> Vec<Value> {
-    here.json("ctxbench-out/results.json")["runs"].as_array().expect("runs").clone()
 }
 
 /// Returns a row without the fields that identify its strategy.
@@ -59,7 +47,7 @@ fn strategy_in_python_gives_same_records_on_all_scenarios() {
         .flat_map(|(ours, file)| [ours.to_string(), format!("py-{ours}={}", example(file, ""))])
         .collect();
     run(&here, "all", &strategies);
-    let rows = rows(&here);
+    let rows = here.runs("ctxbench-out");
     assert!(rows.len() >= 4 * 50, "{} rows", rows.len());
     for row in rows.iter().filter(|r| r["strategy"]["program"].is_null()) {
         let session = row["scenario"]["id"].as_str().expect("an id");
@@ -78,17 +66,12 @@ fn program_row_has_settings_version_and_trust() {
     let here = CommandFolder::new();
     let kept = format!("mine={}", example("keep_last", "{keep=[4,8]}"));
     run(&here, "login-bug", &[kept, "codex".into()]).prints(&["mine:keep=4", "real: "]);
-    let rows = here.csv("ctxbench-out/summary.csv");
-    let trust = |label: &str| {
-        rows.iter().find(|r| r["strategy"] == label).map(|r| r["trust"].clone()).expect(label)
-    };
-    assert_eq!((trust("mine:keep=4"), trust("codex")), ("real".into(), "model".into()));
+    let [four, eight, codex] =
+        ["mine:keep=4", "mine:keep=8", "codex"].map(|label| here.row("ctxbench-out", label));
+    assert_eq!((&*four["trust"], &*codex["trust"]), ("real", "model"));
     // A smaller setting shows fewer messages.
-    let peak = |label: &str| -> u64 {
-        let row = rows.iter().find(|r| r["strategy"] == label).expect(label);
-        row["peak_context_tokens"].parse().expect("a number")
-    };
-    assert!(peak("mine:keep=4") < peak("mine:keep=8"));
+    let [four, eight] = [four, eight].map(|r| r["peak_context_tokens"].parse::<u64>().unwrap());
+    assert!(four < eight, "{four} {eight}");
     here.run("compare ctxbench-out ctxbench-out").ok();
 }
 
@@ -123,16 +106,14 @@ fn faulty_program_is_an_error_row_only() {
     strategies.push(format!("nowhere=exec:{}", "no-such-program --at all"));
     strategies.push("none".into());
     run_with_code(&here, "login-bug", &strategies, 1);
-    let rows = here.csv("ctxbench-out/summary.csv");
-    let of = |label: &str| rows.iter().find(|r| r["strategy"] == label).expect(label);
-    assert_eq!(of("none")["status"], "completed");
-    let all = self::rows(&here);
+    assert_eq!(here.row("ctxbench-out", "none")["status"], "completed");
+    let all = here.runs("ctxbench-out");
     let error = |label: &str| -> String {
         let row = all.iter().find(|r| r["strategy"]["name"] == label).expect(label);
         row["error"].as_str().unwrap_or_default().to_string()
     };
     for (how, _, words) in cases {
-        assert_eq!(of(how)["status"], "error", "{how}");
+        assert_eq!(here.row("ctxbench-out", how)["status"], "error", "{how}");
         for word in *words {
             assert!(error(how).contains(word), "{how}: {}", error(how));
         }
@@ -146,7 +127,7 @@ fn unusual_program_is_measured() {
     let here = CommandFolder::new();
     let of = |how: &str| format!("{how}={}", program(how));
     run(&here, "login-bug", &[of("loud"), of("asks"), of("same-words"), "none".into()]);
-    let rows = self::rows(&here);
+    let rows = here.runs("ctxbench-out");
     let same = rows.iter().find(|r| r["strategy"]["name"] == "same-words").expect("a row");
     assert_eq!(same["error"], Value::Null);
     // Neither output on stderr nor refused calls change the figures.
@@ -176,7 +157,7 @@ fn program_leaves_no_process() {
 fn other_commands_run_programs_and_report_errors() {
     let here = CommandFolder::new();
     let compact = |strategy: &str| {
-        let kit = root().join("python").display().to_string();
+        let kit = repository("python").display().to_string();
         let run = here.run("compact login-bug --strategy").arg(strategy);
         run.env("PYTHONPATH", &kit).ok()
     };

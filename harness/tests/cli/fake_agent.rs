@@ -5,53 +5,25 @@ use crate::common;
 
 use std::collections::BTreeSet;
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use common::{CommandFolder, Output, is_ignored, jsonl};
+use common::{CommandFolder, Output, data, is_ignored};
 use serde_json::{Value, json};
 
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/drive/agent.py")
-}
+/// Two turns, with a call in the first.
+const SMALL: &str = include_str!("../data/small.jsonl");
 
 /// Describes an agent with this behaviour; `more` is inserted before its tables.
 pub(crate) fn describe(here: &CommandFolder, how: &str, deliver: &str, more: &str) -> String {
     let name = format!("fake-{how}-{deliver}");
     let folder = here.path(&format!("{name}.left"));
     std::fs::create_dir(&folder).unwrap();
-    let command = json!([
-        "{program}",
-        script().display().to_string(),
-        how,
-        "{url}",
-        deliver,
-        folder.display().to_string()
-    ]);
-    let toml = format!(
-        r#"name = "{name}"
-title = "Fake agent"
-model = "gpt-5.5"
-install = "nothing"
-label = "client_metadata.x-codex-turn-metadata"
-{more}
-[program]
-names = ["python3"]
-version = ["-c", "print('0.169.0')"]
-[start]
-deliver = "{deliver}"
-command = {command}
-resume = {command}
-prompt = "ready> "
-compact = "/compact"
-[tool]
-name = "exec_command"
-arguments = {{ cmd = "{{command}}" }}
-[[side]]
-purpose = "summary"
-body = ["client_metadata.x-codex-turn-metadata", "\"compaction\""]
-"#
-    );
+    let script = data("drive/agent.py").display().to_string();
+    let command = json!(["{program}", script, how, "{url}", deliver, folder.display().to_string()]);
+    let toml = include_str!("../data/fake-agent.toml")
+        .replace("NAME", &name)
+        .replace("DELIVER", deliver)
+        .replace("COMMAND", &command.to_string())
+        .replace("# more", more);
     here.write(&format!("{name}.toml"), toml);
     format!("--agent ./{name}.toml")
 }
@@ -64,26 +36,19 @@ fn asked_for_its_version(here: &CommandFolder, program: &str) -> String {
     agent
 }
 
-/// Two turns, with a call in the first.
-fn session() -> String {
-    let call = json!({"id": "c1", "name": "read", "arguments": "{\"path\":\"a.ts\"}"});
-    jsonl(&[
-        json!({"type": "session", "version": 1, "id": "small"}),
-        json!({"type": "user", "id": "u1", "text": "read the file, please"}),
-        json!({"type": "assistant", "id": "a1", "text": "a look", "calls": [call]}),
-        json!({"type": "tool", "call_id": "c1", "output": "const port = 48731;\n"}),
-        json!({"type": "assistant", "id": "a2", "text": "The port is 48731."}),
-        json!({"type": "user", "id": "u2", "text": "and what is it for?"}),
-        json!({"type": "assistant", "id": "a3", "text": "The shop."}),
-    ])
-}
-
 /// Runs a drive in this folder, which also contains the scratch folders.
 pub(crate) fn drive(here: &CommandFolder, line: &str, code: i32) -> Output {
+    let out = driven(here, line, "");
+    assert_eq!(out.code, Some(code), "{line}: {}", out.stderr);
+    out
+}
+
+/// Runs a drive after commands of a shell. It leaves nothing, whatever its exit code is.
+fn driven(here: &CommandFolder, line: &str, before: &str) -> Output {
     let tmp = here.path("tmp");
     std::fs::create_dir_all(&tmp).unwrap();
-    let run = here.run(&format!("drive {line}")).env("TMPDIR", &tmp.display().to_string());
-    let out = run.fails_with(code);
+    let run = here.run(&format!("drive {line}")).after(before);
+    let out = run.env("TMPDIR", &tmp.display().to_string()).output();
     nothing_stays(here);
     out
 }
@@ -94,8 +59,7 @@ fn drive_small(
     options: &str,
     code: i32,
 ) -> (CommandFolder, Output, Value) {
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
+    let here = CommandFolder::with("small.jsonl", SMALL);
     let agent = describe(&here, how, deliver, more);
     let out = drive(&here, &format!("small.jsonl {agent} {options}"), code);
     let row = row(&here, &format!("fake-{how}-{deliver}"));
@@ -140,29 +104,22 @@ pub(crate) fn nothing_stays(here: &CommandFolder) {
 
 /// Returns the row of an agent.
 pub(crate) fn row(here: &CommandFolder, name: &str) -> Value {
-    let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
     let of = |r: &Value| r["strategy"]["name"].as_str().is_some_and(|n| n.ends_with(name));
-    rows.into_iter().find(of).unwrap_or_else(|| panic!("no row of {name}"))
+    here.runs("ctxbench-out").into_iter().find(of).unwrap_or_else(|| panic!("no row of {name}"))
 }
 
 /// Drives a failing agent and a valid one, and returns the failing one's message.
-fn goes_wrong(how: &str, deliver: &str, options: &str) -> (CommandFolder, String) {
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
+fn goes_wrong(how: &str, deliver: &str, options: &str) -> String {
+    let here = CommandFolder::with("small.jsonl", SMALL);
     let (bad, good) = (describe(&here, how, deliver, ""), describe(&here, "good", "acp", ""));
-    std::fs::create_dir_all(here.path("tmp")).unwrap();
-    let run = here.run(&format!("drive small.jsonl {bad} {good} {options}"));
-    let run = run.env("TMPDIR", &here.path("tmp").display().to_string());
-    let out = run.command().output().unwrap();
-    nothing_stays(&here);
+    let out = driven(&here, &format!("small.jsonl {bad} {good} {options}"), "");
     let good = row(&here, "fake-good-acp");
     assert_eq!((&good["status"], &good["error"]), (&json!("completed"), &Value::Null));
     let bad = row(&here, &format!("fake-{how}-{deliver}"));
     assert_ne!(bad["status"], "completed", "{bad}");
     let code = i32::from(bad["status"] == "error");
-    assert_eq!(out.status.code(), Some(code), "{}", String::from_utf8_lossy(&out.stderr));
-    let error = bad["error"].as_str().unwrap().to_string();
-    (here, error)
+    assert_eq!(out.code, Some(code), "{}", out.stderr);
+    bad["error"].as_str().unwrap().to_string()
 }
 
 #[test]
@@ -210,7 +167,7 @@ fn drive_failing_agent_is_an_error_with_the_reason() {
         ("sums-up-for-ever", "acp", "", [endless, ""]),
         ("never-minds", "acp", "", [endless, ""]),
     ] {
-        let (_, error) = goes_wrong(how, deliver, options);
+        let error = goes_wrong(how, deliver, options);
         assert!(told.iter().all(|t| error.contains(t)), "{how}: {error}");
         assert!(!error.contains('\u{1b}'), "{how}: {error:?}");
     }
@@ -223,12 +180,12 @@ fn drive_agent_without_requests_has_no_second_row() {
     for how in ["mute", "misnames"] {
         let (here, out, _) = drive_small((how, "exec", "strategy = \"codex\""), "", 1);
         out.stderr_contains(&["ended with an error: small × real-fake-"]);
-        let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
+        let rows = here.runs("ctxbench-out");
         let [row] = &rows[..] else { panic!("{how}: only our row is left") };
         assert_eq!(row["status"], "error", "{row}");
         let note = row["note"].as_str().unwrap_or_default();
         assert!(!note.contains("the provider counted") && !note.contains("never"), "{note}");
-        assert!(!out.stdout.contains("no implementation"), "{}", out.stdout);
+        out.lacks(&["no implementation"]);
     }
     // One that crashes is measured up to the crash.
     let (_, out, row) = drive_small(("crashes", "acp", ""), "", 1);
@@ -255,13 +212,10 @@ fn drive_unused_fault_is_noted() {
 
 #[test]
 fn drive_model_of_other_provider_is_refused() {
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
+    let here = CommandFolder::with("small.jsonl", SMALL);
     let agent = describe(&here, "good", "acp", "");
     let line = format!("drive small.jsonl {agent} --model claude-sonnet-4-6");
-    let out = here.run(&line).fails_with(2);
-    out.stderr_contains(&["claude-sonnet-4-6", "openai", "supported models: gpt-5.5,"]);
-    assert!(!here.path("ctxbench-out").exists());
+    here.refuses(&line, &["claude-sonnet-4-6", "openai", "supported models: gpt-5.5,"]);
 }
 
 #[test]
@@ -292,8 +246,7 @@ fn drive_agent_of_unknown_version_records_no_case() {
         assert!(here.files("cases").is_empty());
     }
     // Placeholders are replaced in the arguments, too.
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
+    let here = CommandFolder::with("small.jsonl", SMALL);
     let asked = "import os; print('0.1.7' if os.path.isfile('{here}/small.jsonl') else '{here}')";
     let agent = asked_for_its_version(&here, asked);
     drive(&here, &format!("small.jsonl {agent}"), 0);
@@ -356,19 +309,11 @@ fn drive_flooded_stdout_ends_with_bounded_memory() {
         ("floods-lines", "it printed \"flood flood"),
         ("chatters", "without a request to its model"),
     ] {
-        let here = CommandFolder::new();
-        here.write("small.jsonl", session());
+        let here = CommandFolder::with("small.jsonl", SMALL);
         let agent = describe(&here, how, "acp", "");
-        std::fs::create_dir(here.path("tmp")).unwrap();
-        let line = format!("drive small.jsonl {agent}");
-        let command = here.run(&line).command();
         // With this memory limit, keeping a gigabyte would end the program.
-        let mut bounded = Command::new("sh");
-        bounded.args(["-c", "ulimit -v 800000; exec \"$@\"", "sh"]).arg(command.get_program());
-        bounded.args(command.get_args()).current_dir(here.path(""));
-        let out = bounded.env("TMPDIR", here.path("tmp")).output().unwrap();
-        assert_eq!(out.status.code(), Some(1), "{how}: {}", String::from_utf8_lossy(&out.stderr));
-        nothing_stays(&here);
+        let out = driven(&here, &format!("small.jsonl {agent}"), "ulimit -v 800000;");
+        assert_eq!(out.code, Some(1), "{how}: {}", out.stderr);
         let error = row(&here, &format!("fake-{how}-acp"))["error"].clone();
         assert!(error.as_str().is_some_and(|e| e.contains(told)), "{how}: {error}");
     }
@@ -386,8 +331,7 @@ fn drive_flooded_stderr_and_garbage_between_messages_are_skipped() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_concurrent_side_requests_do_not_change_row() {
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
+    let here = CommandFolder::with("small.jsonl", SMALL);
     let side = "[[side]]\npurpose = \"title\"\nlast = \"a name for\"";
     let (many, good) =
         (describe(&here, "at-once", "acp", side), describe(&here, "good", "acp", ""));
@@ -410,8 +354,7 @@ fn drive_ended_by_signal_leaves_nothing() {
         if is_ignored(signal) {
             continue;
         }
-        let here = CommandFolder::new();
-        here.write("small.jsonl", session());
+        let here = CommandFolder::with("small.jsonl", SMALL);
         let agent = describe(&here, signal, "acp", "");
         // The agent itself sends the signal, in the middle of a turn.
         let out = drive(&here, &format!("small.jsonl {agent}"), code);
@@ -423,8 +366,7 @@ fn drive_ended_by_signal_leaves_nothing() {
         assert!(!here.path("ctxbench-out").exists());
     }
     // A signal during the question for its version.
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
+    let here = CommandFolder::with("small.jsonl", SMALL);
     let signals = "import os,signal; os.kill(os.getppid(), signal.SIGTERM); signal.pause()";
     let agent = asked_for_its_version(&here, signals);
     drive(&here, &format!("small.jsonl {agent}"), 143);

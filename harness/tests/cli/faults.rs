@@ -1,9 +1,6 @@
 //! A provider that refuses, does not answer or answers too much, tested through the command.
 
-#[allow(dead_code, reason = "the other test files use the rest")]
-use crate::common;
-
-use common::CommandFolder;
+use crate::common::CommandFolder;
 
 /// Two turns that fill 8k tokens with results, under limits of 4 % of 200k, with a fault at the
 /// summary.
@@ -27,13 +24,10 @@ fn scenario(fault: &str) -> String {
 
 /// Returns these columns of the only row, separated by spaces.
 fn row(fault: &str, strategy: &str, transport: &str, columns: &str) -> String {
-    let here = CommandFolder::new();
-    here.write("f.toml", scenario(fault));
-    here.run(&format!(
-        "run f.toml --strategy {strategy} --transport {transport} --calibrate off --out o"
-    ))
-    .ok();
-    let row = here.csv("o/summary.csv").remove(0);
+    let here = CommandFolder::with("f.toml", scenario(fault));
+    let how = format!("--strategy {strategy} --transport {transport} --calibrate off");
+    here.run(&format!("run f.toml {how} --out o")).ok();
+    let row = here.row("o", strategy);
     columns.split(' ').map(|c| row[c].as_str()).collect::<Vec<_>>().join(" ")
 }
 

@@ -4,18 +4,16 @@
 use crate::common;
 
 use std::fs::File;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::{Command, Stdio};
+use std::os::unix::fs::symlink;
+use std::process::Stdio;
 
-use common::{CLAUDE_CODE, CODEX, CommandFolder, SESSION, jsonl};
-use serde_json::json;
+use common::{CLAUDE_CODE, CODEX, CommandFolder, SESSION, data};
 
 const TWO: &str = "--strategy reference --strategy codex --transport direct --out out";
 
 #[test]
 fn output_that_is_an_input_is_refused_under_any_name() {
-    let here = CommandFolder::new();
-    here.write("r.jsonl", SESSION);
+    let here = CommandFolder::with("r.jsonl", SESSION);
     here.write("all/r.jsonl", SESSION);
     symlink("r.jsonl", here.path("link.jsonl")).unwrap();
     std::fs::hard_link(here.path("r.jsonl"), here.path("hard.jsonl")).unwrap();
@@ -40,8 +38,7 @@ fn output_that_is_an_input_is_refused_under_any_name() {
 
 #[test]
 fn output_that_an_input_refers_to_is_refused() {
-    let here = CommandFolder::new();
-    here.write("said.txt", "read it");
+    let here = CommandFolder::with("said.txt", "read it");
     here.write("base.toml", "id = \"base\"\n[[step]]\ntype = \"user\"\nfile = \"said.txt\"\n");
     here.write("top.toml", "id = \"top\"\nextends = \"base.toml\"\n");
     for option in ["--trace", "--status"] {
@@ -50,19 +47,14 @@ fn output_that_an_input_refers_to_is_refused() {
             here.refuses(&line, &[option, "would overwrite the input", name]);
         }
     }
-    let spoken = |agent: bool, kind: &str, id: &str, parent: &str| {
-        json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s",
-            "isSidechain": agent, "timestamp": "2026-01-01T00:00:01.000Z",
-            "message": {"id": id, "role": kind, "content": [{"type": "text", "text": id}]}})
-    };
-    let of = |agent: bool, a: &str, b: &str| {
-        jsonl(&[spoken(agent, "user", a, ""), spoken(agent, "assistant", b, a)])
-    };
-    here.write("c.jsonl", of(false, "ask", "answer"));
-    here.write("c/subagents/agent-x.jsonl", of(true, "look", "found"));
+    let session = "recordings/claude-code/spotter-8463c716";
+    let copy = |from: &str, to: &str| here.write(to, std::fs::read(data(from)).unwrap());
+    copy(&format!("{session}.jsonl"), "c.jsonl");
+    let agent = "subagents/agent-a7be2f0.jsonl";
+    copy(&format!("{session}/{agent}"), &format!("c/{agent}"));
     here.refuses(
-        "import c.jsonl --force -o c/subagents/agent-x.jsonl",
-        &["would overwrite the input c/subagents/agent-x.jsonl itself"],
+        "import c.jsonl --force -o c/subagents/agent-a7be2f0.jsonl",
+        &["would overwrite the input c/subagents/agent-a7be2f0.jsonl itself"],
     );
     here.refuses("serve --script c.jsonl --log c.jsonl", &["--log", "the input c.jsonl itself"]);
     here.refuses("serve --log c.jsonl", &["--log: c.jsonl is a session"]);
@@ -104,11 +96,9 @@ fn verify_without_checks_fails() {
     };
     let line = "run s.toml --strategy codex --transport direct --verify";
     here.write("s.toml", scenario("aider"));
-    here.run(line).fails_with(1).stderr_contains(&["--verify checked nothing"]);
+    here.fails(line, 1, &["--verify checked nothing"]);
     here.write("s.toml", scenario("codx"));
-    here.run(line)
-        .fails_with(2)
-        .stderr_contains(&["s.toml:5: [expect.codx]", "did you mean codex"]);
+    here.fails(line, 2, &["s.toml:5: [expect.codx]", "did you mean codex"]);
     // Only a run has the names of its external programs.
     here.run("run s.toml --strategy codex --transport direct").ok();
     for row in ["codex", "\"codex@0.169:auto_compact_limit=90k\""] {
@@ -120,8 +110,7 @@ fn verify_without_checks_fails() {
 
 #[test]
 fn two_outputs_to_one_file_are_refused() {
-    let here = CommandFolder::new();
-    here.write("t.txt", "");
+    let here = CommandFolder::with("t.txt", "");
     symlink("t.txt", here.path("link.txt")).unwrap();
     for (a, b) in [("t.txt", "link.txt"), ("new.txt", "./new.txt")] {
         let line = format!("run login-bug --trace {a} --status {b} {TWO}");
@@ -136,15 +125,13 @@ fn two_outputs_to_one_file_are_refused() {
 
 #[test]
 fn serve_log_of_a_private_script_is_private() {
-    let here = CommandFolder::new();
-    here.write("s.jsonl", SESSION);
-    std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
+    let here = CommandFolder::with("s.jsonl", SESSION);
+    here.chmod("s.jsonl", 0o600);
     // If the port is in use, the server ends after it has opened its log.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     here.run(&format!("serve --script s.jsonl --log log.jsonl --port {port}")).fails_with(2);
-    let mode = std::fs::metadata(here.path("log.jsonl")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(here.mode("log.jsonl"), 0o600);
 }
 
 #[test]
@@ -153,19 +140,17 @@ fn trace_and_status_replace_former_files() {
     let line = format!("run login-bug --trace out/t.jsonl --status s.jsonl {TWO}");
     here.run(&format!("run login-bug {TWO}")).ok();
     here.run(&line).ok();
-    std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
+    here.chmod("s.jsonl", 0o600);
     let (trace, status) = (here.read("out/t.jsonl"), here.read("s.jsonl"));
     assert!(trace.lines().count() > 4 && status.lines().count() > 4);
     here.run(&line).ok();
     assert_eq!((here.read("out/t.jsonl"), here.read("s.jsonl")), (trace, status));
-    let mode = std::fs::metadata(here.path("s.jsonl")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(here.mode("s.jsonl"), 0o600);
 }
 
 #[test]
 fn full_stdout_is_an_error_and_closed_pipe_is_not() {
-    let here = CommandFolder::new();
-    here.write("r.jsonl", SESSION);
+    let here = CommandFolder::with("r.jsonl", SESSION);
     here.run(&format!("run login-bug {TWO}")).ok();
     here.run("gate out --baseline base.json --store").ok();
     let prints = [
@@ -184,19 +169,12 @@ fn full_stdout_is_an_error_and_closed_pipe_is_not() {
     ];
     here.write("rollout.jsonl", CODEX);
     for line in prints {
-        let mut full = here.run(line).command();
-        let to_full = File::options().write(true).open("/dev/full").unwrap();
-        let out = full.stdout(to_full).stderr(Stdio::piped()).output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert_eq!(out.status.code(), Some(2), "{line}: {said}");
-        assert!(said.contains("failed to write to stdout"), "{line}: {said}");
-
-        let mut closed = here.run(line).command();
-        let (reader, writer) = std::io::pipe().unwrap();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let out = here.run(line).stdout(full).fails_with(2);
+        out.stderr_contains(&["failed to write to stdout"]);
+        let (reader, closed) = std::io::pipe().unwrap();
         drop(reader);
-        let out = closed.stdout(writer).stderr(Stdio::piped()).output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert_eq!(out.status.code(), Some(0), "{line} into a closed pipe: {said}");
+        here.run(line).stdout(closed).ok();
     }
 }
 
@@ -232,20 +210,16 @@ fn dangling_link_is_refused_before_the_run() {
     symlink("nowhere", here.path("out")).unwrap();
     symlink("nowhere", here.path("t.jsonl")).unwrap();
     let line = "run login-bug --strategy reference --transport direct";
-    here.run(&format!("{line} --out out"))
-        .fails_with(2)
-        .stderr_contains(&["out is a link to a folder"]);
-    here.run(&format!("{line} --trace t.jsonl"))
-        .fails_with(2)
-        .stderr_contains(&["--trace", "t.jsonl is a link to nowhere, which does not exist"]);
+    here.fails(&format!("{line} --out out"), 2, &["out is a link to a folder"]);
+    let words = ["--trace", "t.jsonl is a link to nowhere, which does not exist"];
+    here.fails(&format!("{line} --trace t.jsonl"), 2, &words);
     assert!(!here.path("ctxbench-out").exists());
 }
 
 #[test]
 fn conform_over_circular_links_ends() {
     let here = CommandFolder::new();
-    let case = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/conformance");
-    let one = std::fs::read_dir(case).unwrap().map(|e| e.unwrap().path());
+    let one = std::fs::read_dir(data("conformance")).unwrap().map(|e| e.unwrap().path());
     let case = one.filter(|p| p.is_dir()).min().unwrap();
     std::fs::create_dir_all(here.path("cases/a")).unwrap();
     symlink(&case, here.path("cases/real")).unwrap();
@@ -257,15 +231,13 @@ fn conform_over_circular_links_ends() {
 
 #[test]
 fn run_with_errors_only_fails() {
-    let here = CommandFolder::new();
-    here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
+    let here = CommandFolder::with("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
     let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette offline:none.jsonl";
     let line = format!("run login-bug-tight --strategy codex --transport direct {server}");
-    here.run(&line).fails_with(1).stderr_contains(&["login-bug-tight × ", "ended with an error"]);
+    here.fails(&line, 1, &["login-bug-tight × ", "ended with an error"]);
     assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "error");
     // A strategy without summaries is measured, but the run still fails.
-    let out = here.run(&format!("{line} --strategy reference")).fails_with(1);
-    out.stderr_contains(&["ended with an error"]);
+    here.fails(&format!("{line} --strategy reference"), 1, &["ended with an error"]);
 }
 
 #[test]
@@ -274,14 +246,8 @@ fn report_replaces_only_reports_and_results() {
     here.run(&format!("run login-bug {TWO}")).ok();
     here.write("site/index.html", "years of work");
     here.write("site/plots/mine.txt", "mine");
-    let before = here.files("site");
     let line = "report out --format csv --format html -o site";
-    here.run(line).fails_with(2).stderr_contains(&[
-        "site/index.html",
-        "was not made by ctxbench report",
-        "-o",
-    ]);
-    assert_eq!(here.files("site"), before, "a file was written");
+    here.refuses(line, &["site/index.html", "was not made by ctxbench report", "-o"]);
     std::fs::remove_file(here.path("site/index.html")).unwrap();
     here.run(line).ok().stderr_contains(&["wrote site/index.html", "wrote site/summary.csv"]);
     // A report replaces files of an earlier report.
@@ -290,83 +256,59 @@ fn report_replaces_only_reports_and_results() {
     // A linked file belongs to the user too.
     here.write("mine.json", "{}");
     symlink(here.path("mine.json"), here.path("site/results.json")).unwrap();
-    here.run("report out --format json -o site")
-        .fails_with(2)
-        .stderr_contains(&["site/results.json"]);
-    assert_eq!(here.read("mine.json"), "{}");
+    here.refuses("report out --format json -o site", &["site/results.json"]);
     // A results folder lists the files of the run.
     here.run("report out --format html --format junit -o out").ok();
     here.run("report out --format html --format junit -o out").ok();
     // A run does not write results into a folder of reports.
-    here.run(&format!("run login-bug {TWO}").replace("--out out", "--out site"))
-        .fails_with(2)
-        .stderr_contains(&["site was not made by ctxbench"]);
+    let run = format!("run login-bug {TWO}").replace("--out out", "--out site");
+    here.refuses(&run, &["site was not made by ctxbench"]);
 }
 
 #[test]
 fn outputs_of_private_session_are_private() {
-    let here = CommandFolder::new();
-    here.write("r.jsonl", SESSION);
-    let mode = |name: &str, mode: u32| {
-        let permissions = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(here.path(name), permissions).unwrap();
-    };
-    mode("r.jsonl", 0o600);
+    let here = CommandFolder::with("r.jsonl", SESSION);
+    here.chmod("r.jsonl", 0o600);
     here.run(&format!("run r.jsonl --trace t.jsonl --status s.jsonl {TWO}")).ok();
     here.run("report out --format html --format csv --format svg -o pages").ok();
     here.run("gate out --baseline base.json --store").ok();
     here.run("gate out --baseline base.json --junit j.xml --markdown g.md").ok();
     here.run("import r.jsonl --to openai -o one.json").ok();
     here.run("import r.jsonl --to openai -o many/").ok();
-    let open = |name: &&String| {
-        let found = std::fs::metadata(here.path(name)).unwrap();
-        found.permissions().mode() & 0o077 != 0
-    };
+    let open = |name: &&String| here.mode(name) & 0o077 != 0;
     let all = here.files("");
     let names: Vec<&String> = all.keys().filter(open).collect();
     assert!(all.len() > 40 && names.is_empty(), "others can read {names:?}");
     // Outputs of a readable session are readable.
-    mode("r.jsonl", 0o644);
+    here.chmod("r.jsonl", 0o644);
     here.run("import r.jsonl --to openai -o other.json").ok();
     assert!(open(&&"other.json".to_string()));
 }
 
-/// Runs the command line in a shell in the folder, so that it may contain pipes.
-fn in_a_shell(here: &CommandFolder, script: &str) -> (Option<i32>, String) {
-    let mut shell = Command::new("sh");
-    shell.arg("-c").arg(script.replace("ctxbench", "\"$0\"")).arg(common::binary());
-    let out = shell.current_dir(here.path("")).stdin(Stdio::null()).output().unwrap();
-    (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
-}
-
 #[test]
 fn inputs_from_pipe_are_read_to_the_end() {
-    let here = CommandFolder::new();
-    here.write("r.jsonl", SESSION);
+    let here = CommandFolder::with("r.jsonl", SESSION);
     here.run(&format!("run r.jsonl {TWO}")).ok();
     here.run("gate out --baseline base.json --store").ok();
     here.write("claude.jsonl", CLAUDE_CODE);
     for (file, line) in [
-        ("r.jsonl", "ctxbench run p --strategy none --transport direct --out p-out"),
-        ("r.jsonl", "ctxbench import p --to openai"),
-        ("r.jsonl", "ctxbench list sessions p"),
-        ("base.json", "ctxbench gate out --baseline p"),
-        ("out/results.json", "ctxbench compare out p"),
-        ("out/results.json", "ctxbench report p"),
-        ("claude.jsonl", "ctxbench validate p"),
+        ("r.jsonl", "run p --strategy none --transport direct --out p-out"),
+        ("r.jsonl", "import p --to openai"),
+        ("r.jsonl", "list sessions p"),
+        ("base.json", "gate out --baseline p"),
+        ("out/results.json", "compare out p"),
+        ("out/results.json", "report p"),
+        ("claude.jsonl", "validate p"),
     ] {
-        let script =
-            format!("mkfifo p && {{ cat {file} > p & {line} > told; code=$?; rm p; exit $code; }}");
-        let (code, said) = in_a_shell(&here, &script);
-        assert_eq!(code, Some(0), "{line}: {said}");
+        here.run(line).after(&format!("mkfifo p; cat {file} > p &")).ok();
+        std::fs::remove_file(here.path("p")).unwrap();
     }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn endless_inputs_are_refused() {
-    let here = CommandFolder::new();
-    here.write("r.jsonl", SESSION);
+    let here = CommandFolder::with("r.jsonl", SESSION);
     here.run(&format!("run r.jsonl {TWO}")).ok();
     for line in [
         "run /dev/zero --out zero",
@@ -389,9 +331,8 @@ fn endless_inputs_are_refused() {
     }
     // Reading the device again would exhaust memory.
     for device in ["/dev/zero", "/dev/full"] {
-        let line = format!("ctxbench gate out --baseline {device} --store");
-        let (code, said) = in_a_shell(&here, &format!("ulimit -v 2000000; {line}"));
-        assert_eq!(code, Some(2), "{device}: {said}");
-        assert!(said.contains(&format!("{device} is there and is not a baseline")), "{said}");
+        let store = here.run(&format!("gate out --baseline {device} --store"));
+        let out = store.after("ulimit -v 2000000;").fails_with(2);
+        out.stderr_contains(&[&format!("{device} is there and is not a baseline")]);
     }
 }

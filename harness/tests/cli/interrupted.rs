@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use ctxbench_util::rng::SplitMix64;
 
-use crate::common::{CommandFolder, ignored};
+use crate::common::{CommandFolder, Run, ignored, is_ignored, signal};
 
 const RUN: &str = "run login-bug-tight --transport direct --out out";
 
@@ -20,33 +20,26 @@ struct WaitingRun {
 }
 
 impl WaitingRun {
-    /// Starts the run. `shell` is a command that starts the program, such as `nohup`.
-    fn start(here: &CommandFolder, shell: Option<&str>) -> WaitingRun {
+    /// Starts the run after commands of a shell.
+    fn start(here: &CommandFolder, before: &str) -> WaitingRun {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let line = format!(
             "{RUN} --strategy none --strategy codex --jobs 1 --cassette c.jsonl \
              --summarizer openai+http://{address}/v1#m"
         );
-        let ours = here.run(&line).command();
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(format!("{} exec \"$0\" \"$@\"", shell.unwrap_or_default()));
-        command.arg(ours.get_program()).args(ours.get_args()).current_dir(here.path(""));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
+        let mut command = here.run(&line).after(before).command();
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let (connection, _) = server.accept().unwrap();
         WaitingRun { child, _server: (server, connection) }
     }
 
-    fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
-    }
-
-    /// Waits for the end and returns the exit code and the messages.
-    fn finish(self) -> (Option<i32>, String) {
+    /// Waits for the end with this exit code and returns the messages.
+    fn ends_with(self, code: Option<i32>) -> String {
         let out = self.child.wait_with_output().unwrap();
-        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+        let messages = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), code, "{messages}");
+        messages
     }
 }
 
@@ -60,18 +53,17 @@ fn results(here: &CommandFolder) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn run_ended_by_signal_exits_with_its_code_and_keeps_former_results() {
-    for (signal, code) in [("-TERM", 143), ("-INT", 130), ("-HUP", 129)] {
-        if crate::common::is_ignored(&format!("SIG{}", &signal[1..])) {
+    for (name, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
+        if is_ignored(&format!("SIG{name}")) {
             continue;
         }
         let here = CommandFolder::new();
         here.run(&format!("{RUN} --strategy reference")).ok();
         here.write("out/notes.txt", "mine");
         let before = results(&here);
-        let run = WaitingRun::start(&here, None);
-        run.signal(signal);
-        let (ended, messages) = run.finish();
-        assert_eq!(ended, Some(code), "{messages}");
+        let run = WaitingRun::start(&here, "");
+        signal(name, &run.child);
+        let messages = run.ends_with(Some(code));
         let want = "Interrupted. Finished rows are kept in out/.rows; run the same command again";
         assert!(messages.contains(want), "{messages}");
         assert_eq!(results(&here), before);
@@ -83,25 +75,20 @@ fn run_ended_by_signal_exits_with_its_code_and_keeps_former_results() {
 #[test]
 fn run_with_inherited_ignored_signals_does_not_end_by_them() {
     let here = CommandFolder::new();
-    let run = WaitingRun::start(&here, Some("trap '' HUP INT;"));
+    let run = WaitingRun::start(&here, "trap '' HUP INT;");
     let status = std::fs::read_to_string(format!("/proc/{}/status", run.child.id())).unwrap();
     assert_eq!(ignored(&status) & 3, 3, "{status}");
-    ["-HUP", "-INT", "-TERM"].iter().for_each(|signal| run.signal(signal));
-    let (code, messages) = run.finish();
-    assert_eq!(code, Some(143), "{messages}");
+    ["HUP", "INT", "TERM"].iter().for_each(|name| signal(name, &run.child));
+    run.ends_with(Some(143));
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn record_with_inherited_ignored_signal_leaves_it_ignored_for_the_program() {
     let here = CommandFolder::new();
-    let ours = here.run("record --out r.jsonl -- sh -c").command();
-    let mut shell = Command::new("sh");
-    shell.arg("-c").arg("trap '' HUP; exec \"$0\" \"$@\"");
-    shell.arg(ours.get_program()).args(ours.get_args()).arg("cat /proc/$PPID/status");
-    let out = shell.current_dir(here.path("")).stdin(Stdio::null()).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    assert_eq!(ignored(&String::from_utf8_lossy(&out.stdout)) & 1, 1);
+    let run = here.run("record --out r.jsonl -- sh -c").arg("cat /proc/$PPID/status");
+    let status = run.after("trap '' HUP;").ok().stdout;
+    assert_eq!(ignored(&status) & 1, 1);
 }
 
 #[test]
@@ -111,9 +98,9 @@ fn killed_run_leaves_former_results_and_its_rows_for_the_next_run() {
     here.write("out/notes.txt", "mine");
     here.write("c.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
     let before = results(&here);
-    let mut run = WaitingRun::start(&here, None);
+    let mut run = WaitingRun::start(&here, "");
     run.child.kill().unwrap();
-    run.finish();
+    run.ends_with(None);
     assert_eq!(results(&here), before);
 
     let line = format!("{RUN} --strategy none --cassette offline:c.jsonl");
@@ -130,23 +117,17 @@ fn killed_run_leaves_former_results_and_its_rows_for_the_next_run() {
 #[test]
 fn second_run_into_same_folder_replaces_results_and_first_goes_on() {
     let here = CommandFolder::new();
-    let run = WaitingRun::start(&here, None);
+    let run = WaitingRun::start(&here, "");
     here.run(&format!("{RUN} --strategy reference")).ok();
     let second = results(&here);
-    run.signal("-TERM");
-    let (code, messages) = run.finish();
-    assert_eq!(code, Some(143), "{messages}");
+    signal("TERM", &run.child);
+    run.ends_with(Some(143));
     assert_eq!(results(&here), second);
 }
 
-/// Runs a command in which no file may exceed a number of blocks of 512 bytes.
-fn with_full_disk(here: &CommandFolder, blocks: u64, line: &str) -> (Option<i32>, String) {
-    let ours = here.run(line).command();
-    let mut limited = Command::new("sh");
-    limited.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\""));
-    limited.arg(ours.get_program()).args(ours.get_args());
-    let out = limited.current_dir(here.path("")).stdin(Stdio::null()).output().unwrap();
-    (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+/// Prepares a command in which no file may exceed a number of blocks of 512 bytes.
+fn with_full_disk(here: &CommandFolder, blocks: u64, line: &str) -> Run {
+    here.run(line).after(&format!("trap '' XFSZ; ulimit -f {blocks};"))
 }
 
 #[test]
@@ -158,9 +139,8 @@ fn run_with_full_disk_keeps_rows_for_the_next_run() {
     let largest = std::fs::metadata(here.path("out/results.json")).unwrap().len();
     std::fs::remove_dir_all(here.path("out")).unwrap();
     // There is enough space for each row, but not for all of them indented.
-    let (code, messages) = with_full_disk(&here, largest / 512, line);
-    assert_eq!(code, Some(2), "{messages}");
-    assert!(messages.contains("finished rows are kept in out/.rows"), "{messages}");
+    let out = with_full_disk(&here, largest / 512, line).fails_with(2);
+    out.stderr_contains(&["finished rows are kept in out/.rows"]);
     assert!(!here.path("out/results.json").exists());
     here.run(line).ok().stderr_contains(&["reused 2 rows from out/.rows"]);
     assert_eq!(results(&here), whole);
@@ -174,9 +154,7 @@ fn outputs_with_full_disk_stay_as_before() {
     here.run("report out --format html -o page").ok();
     let before = here.files("");
     for line in ["gate out --baseline base.json --store", "report out --format html -o page"] {
-        let (code, messages) = with_full_disk(&here, 1, line);
-        assert_eq!(code, Some(2), "{line}: {messages}");
-        assert!(messages.contains("has space"), "{messages}");
+        with_full_disk(&here, 1, line).fails_with(2).stderr_contains(&["has space"]);
         assert!(before == here.files(""), "`{line}` changed {:?}", here.files("").keys());
     }
 }
@@ -185,11 +163,7 @@ fn outputs_with_full_disk_stay_as_before() {
 fn trace_with_full_disk_keeps_the_results() {
     let here = CommandFolder::new();
     let line = "run login-bug --strategy codex --transport direct --out out --trace /dev/full";
-    here.run(line).fails_with(2).stderr_contains(&[
-        "--trace",
-        "/dev/full",
-        "; the results are in out",
-    ]);
+    here.fails(line, 2, &["--trace", "/dev/full", "; the results are in out"]);
     assert_eq!(here.csv("out/summary.csv").len(), 1);
 }
 

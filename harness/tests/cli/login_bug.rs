@@ -4,37 +4,13 @@
 use crate::common;
 
 use common::CommandFolder;
+use ctxbench_scenarios::builtin;
+use ctxbench_session::Entry;
 use serde_json::Value;
 
 /// Kinds and documented sizes of the messages, in tokens. A message that spans several rows of the
 /// document's table has their sum.
-const DOCUMENTED: [(&str, u64); 25] = [
-    ("user", 100),
-    ("assistant", 150),
-    ("call", 50),
-    ("output", 2_000),
-    ("assistant", 150),
-    ("call", 50),
-    ("output", 3_500),
-    ("assistant", 300),
-    ("user", 80),
-    ("assistant", 150),
-    ("call", 50),
-    ("output", 2_500),
-    ("assistant", 200),
-    ("call", 100),
-    ("output", 30),
-    ("call", 100),
-    ("output", 30),
-    ("assistant", 100),
-    ("call", 50),
-    ("output", 3_000),
-    ("assistant", 200),
-    ("call", 150),
-    ("output", 30),
-    ("call", 50),
-    ("output", 1_500),
-];
+const DOCUMENTED: &str = include_str!("../data/login-bug-sizes.csv");
 /// System prompt with more than forty tools.
 const DOCUMENTED_SYSTEM: u64 = 800;
 const DOCUMENTED_TOTAL: u64 = 15_400;
@@ -42,7 +18,7 @@ const DOCUMENTED_TOTAL: u64 = 15_400;
 /// Runs `compact` at the documented moment: after the ninth reply and its result, the 26th message.
 fn compact_at_moment(here: &CommandFolder, more: &str) -> Value {
     let line = format!("compact login-bug --at step:9 --calibrate off --json {more}");
-    serde_json::from_str(&here.run(&line).ok().stdout).unwrap()
+    here.run(&line).ok().json()
 }
 
 fn tokens(piece: &Value) -> u64 {
@@ -59,23 +35,25 @@ fn session_has_the_documented_messages_and_sizes() {
     // differ by 5 %, or by seven tokens if that is more. System prompt and tools are one number
     // there and separate here.
     let near = |is: u64, told: u64| is.abs_diff(told) <= (told / 20).max(7);
-    assert_eq!(before.len(), 1 + DOCUMENTED.len());
+    let mut reader = csv::Reader::from_reader(DOCUMENTED.as_bytes());
+    let documented: Vec<(String, u64)> = reader.deserialize().map(|r| r.unwrap()).collect();
+    assert_eq!((documented.len(), before.len()), (25, 26));
+    let session = builtin::by_id("login-bug").unwrap().session;
+    let is_long =
+        |e: &Entry| matches!(e, Entry::Tools { definitions, .. } if definitions.len() > 40);
+    assert!(session.entries.iter().any(is_long), "more than forty tools");
     let system = tokens(&before[0]) + shown["tools_tokens"].as_u64().unwrap();
     assert!(near(system, DOCUMENTED_SYSTEM), "system prompt and tools: {system}");
-    for (i, (piece, (kind, told))) in before[1..].iter().zip(DOCUMENTED).enumerate() {
-        assert_eq!(piece["kind"], kind, "message {}", i + 2);
-        assert!(near(tokens(piece), told), "message {}: {piece}", i + 2);
+    for (i, (piece, (kind, told))) in before[1..].iter().zip(&documented).enumerate() {
+        assert_eq!(piece["kind"], **kind, "message {}", i + 2);
+        assert!(near(tokens(piece), *told), "message {}: {piece}", i + 2);
     }
     // The documented sizes add up to 15,420, rounded to 15,400 in the document.
-    assert_eq!(
-        DOCUMENTED_SYSTEM + DOCUMENTED.iter().map(|(_, n)| n).sum::<u64>(),
-        DOCUMENTED_TOTAL + 20
-    );
+    let sum: u64 = documented.iter().map(|(_, n)| n).sum();
+    assert_eq!(DOCUMENTED_SYSTEM + sum, DOCUMENTED_TOTAL + 20);
     let all = system + before[1..].iter().map(tokens).sum::<u64>();
-    assert!(
-        all.abs_diff(DOCUMENTED_TOTAL) * 100 < DOCUMENTED_TOTAL,
-        "{all}: more than one in a hundred off"
-    );
+    let off = all.abs_diff(DOCUMENTED_TOTAL);
+    assert!(off * 100 < DOCUMENTED_TOTAL, "{all}: more than one in a hundred off");
     let blocks = before.iter().map(tokens).sum::<u64>();
     assert_eq!(made["before_tokens"].as_u64(), Some(blocks));
     // According to the document, messages 5, 8, 13, 21 and 26 are 81 % of the total.

@@ -3,9 +3,7 @@
 //! Expected tokens are counted by hand: in o200k each word of these texts is one token, as are a
 //! comma and a full stop with its newline.
 
-use std::path::Path;
-
-use crate::common::{CommandFolder, Output};
+use crate::common::{CommandFolder, Output, data};
 use serde_json::Value;
 
 /// Returns a text of `n` tokens and `4n - 1` bytes.
@@ -20,19 +18,12 @@ fn index(lines: usize) -> String {
 
 /// Copies a project from tests/data/memory-trees to `NAME/` and adds `.git`, `home/` and `etc/`.
 fn project(name: &str) -> CommandFolder {
-    fn copy(from: &Path, here: &CommandFolder, to: &str) {
-        for entry in std::fs::read_dir(from).unwrap() {
-            let path = entry.unwrap().path();
-            let to = format!("{to}/{}", path.file_name().unwrap().to_str().unwrap());
-            match path.is_dir() {
-                true => copy(&path, here, &to),
-                false => here.write(&to, std::fs::read(&path).unwrap()),
-            }
-        }
-    }
     let here = CommandFolder::new();
-    let trees = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/memory-trees");
-    copy(&Path::new(trees).join(name), &here, name);
+    let trees = data("memory-trees");
+    for file in ctxbench_util::files::walk(&trees.join(name)).unwrap() {
+        let to = file.strip_prefix(&trees).unwrap().to_str().unwrap();
+        here.write(to, std::fs::read(&file).unwrap());
+    }
     here.write(&format!("{name}/.git/HEAD"), "");
     here.write("home/.keep", "");
     here.write("etc/.keep", "");
@@ -42,12 +33,7 @@ fn project(name: &str) -> CommandFolder {
 /// Returns the folder of a project's automatic memory below `projects`.
 fn auto(here: &CommandFolder, name: &str, projects: &str) -> String {
     let root = here.path(name).canonicalize().unwrap();
-    let name: String = root
-        .to_str()
-        .unwrap()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .collect();
+    let name = root.to_str().unwrap().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     format!("home/{projects}/{name}/memory")
 }
 
@@ -58,8 +44,7 @@ fn memory(here: &CommandFolder, line: &str) -> Output {
 }
 
 fn product(here: &CommandFolder, line: &str) -> Value {
-    let all: Value = serde_json::from_str(&memory(here, &format!("{line} --json")).stdout).unwrap();
-    all["products"][0].clone()
+    memory(here, &format!("{line} --json")).json()["products"][0].clone()
 }
 
 /// Formats each file as `level path`, indented by import depth; `+` = loaded for a touched file,
@@ -128,14 +113,9 @@ fn memory_claude_code_reads_six_levels_and_their_imports() {
     assert_eq!((&c["tokens"]["lost"], &c["tokens"]["waits"]), (&150.into(), &15.into()));
     let notes = notes(&c);
     assert_eq!(notes.len(), 2, "{notes:?}");
-    assert!(
-        notes[0].starts_with("CLAUDE.md: imports @docs/testing.md, which does not exist"),
-        "{notes:?}"
-    );
-    assert!(
-        notes[1]
-            .contains("first 200 lines and 25600 bytes are loaded, the last 30 lines (420 bytes)")
-    );
+    let missing = "CLAUDE.md: imports @docs/testing.md, which does not exist";
+    let cut = "first 200 lines and 25600 bytes are loaded, the last 30 lines (420 bytes)";
+    assert!(notes[0].starts_with(missing) && notes[1].contains(cut), "{notes:?}");
 }
 
 #[test]
@@ -176,9 +156,9 @@ fn memory_codex_truncates_at_byte_limit_and_opencode_reads_one_name() {
     assert_eq!(c["tokens"]["start"], 8_191);
     // 30,000 - 8,185 tokens of the long file, and all 14 of the nearest.
     assert_eq!(c["tokens"]["lost"], 21_815 + 14);
-    assert!(notes(&c)[0].contains(
-        "last 1 line (87260 bytes) are not loaded, because all files of a project may have 32768"
-    ));
+    let cut =
+        "last 1 line (87260 bytes) are not loaded, because all files of a project may have 32768";
+    assert!(notes(&c)[0].contains(cut), "{:?}", notes(&c));
 
     here.write("home/.codex/config.toml", "project_doc_max_bytes = 200_000\n");
     let c = product(&here, &format!("{dir} --product codex"));
@@ -204,9 +184,8 @@ fn memory_codex_truncates_at_byte_limit_and_opencode_reads_one_name() {
     std::fs::create_dir(here.path("fleet/services/AGENTS.md")).unwrap();
     for name in ["codex", "opencode"] {
         let c = product(&here, &format!("{dir} --product {name}"));
-        let notes_of_folder =
-            notes(&c).iter().filter(|n| n.contains("../AGENTS.md: could not read it")).count();
-        assert_eq!(notes_of_folder, 1, "{name}: {:?}", notes(&c));
+        let is_of_folder = |n: &&&str| n.contains("../AGENTS.md: could not read it");
+        assert_eq!(notes(&c).iter().filter(is_of_folder).count(), 1, "{name}: {:?}", notes(&c));
     }
 }
 
@@ -256,10 +235,8 @@ fn memory_without_product_prints_all_side_by_side() {
     let out = memory(&here, "shop --file src/db/list.sql");
     let lines: Vec<Vec<&str>> =
         out.stdout.lines().map(|l| l.split_whitespace().collect()).collect();
-    assert_eq!(
-        lines[0],
-        ["tokens", "codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"]
-    );
+    let products = ["tokens", "codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"];
+    assert_eq!(lines[0], products);
     let row = |path: &str| lines.iter().find(|l| l.first() == Some(&path)).unwrap()[1..].to_vec();
     assert_eq!(row("AGENTS.md"), ["5", "5", "5", "–", "–", "–"]);
     assert_eq!(row("docs/guide.md"), ["–", "–", "–", "–", "30,000", "–"]);

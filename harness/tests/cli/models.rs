@@ -7,9 +7,7 @@ use serde_json::json;
 const OWN: &str = include_str!("../../../tests/data/models/own.toml");
 
 fn with_own() -> CommandFolder {
-    let here = CommandFolder::new();
-    here.write("own.toml", OWN);
-    here
+    CommandFolder::with("own.toml", OWN)
 }
 
 #[test]
@@ -55,7 +53,7 @@ fn user_defined_models_work_with_every_command() {
     here.run("list models").ok();
     let line = |model: &str| format!("compact login-bug --strategy codex --model {model}");
     here.run(&line("lab-coder --models own.toml")).ok();
-    here.run(&line("lab-coder")).fails_with(2).stderr_contains(&["there is no model `lab-coder`"]);
+    here.refuses(&line("lab-coder"), &["there is no model `lab-coder`"]);
     here.run(&format!("{RUN} --model gpt-5.4 --summary-model lab-coder --models own.toml")).ok();
     let weak = "--strategy opencode:model=lab-coder --model gpt-5.4 --models own.toml";
     here.run(&format!("run login-bug --transport direct {weak}")).ok();
@@ -76,7 +74,7 @@ fn results_with_other_prices_are_not_compared() {
     assert_eq!(hash, Some(8), "{}", prices("own"));
     here.run("gate listed --baseline base.json --store").ok();
     here.run("gate own --baseline base.json").fails_with(1).prints(&["price table", "own.toml"]);
-    here.run("compare listed own").fails_with(2).stderr_contains(&["price table", "own.toml"]);
+    here.refuses("compare listed own", &["price table", "own.toml"]);
     // Changed content of the file means a different table. The same content at another path does
     // not.
     here.write("other/own.toml", OWN);
@@ -105,23 +103,20 @@ fn recording_of_an_unlisted_model_uses_its_family() {
                 it in a file of --models";
     let out = here.run(&format!("{run} foo")).ok();
     assert_eq!(out.stderr.matches(said).count(), 1, "{}", out.stderr);
-    let results = here.json("foo/results.json");
-    for row in results["runs"].as_array().unwrap() {
+    let runs = here.runs("foo");
+    for row in &runs {
         assert_eq!(row["model"], "gpt-5.5");
         assert!(row["scenario"]["warnings"].to_string().contains(said));
     }
-    let recorded = &results["runs"].as_array().unwrap()[0];
+    let recorded = &runs[0];
     assert_eq!(recorded["strategy"]["name"], "as-recorded");
     assert!(recorded["note"].as_str().unwrap().contains("its calls are priced as gpt-5.5"));
     // With an entry in the user's file it is that model.
-    let out = here.run(&format!("{run} own --models own.toml")).ok();
-    assert!(!out.stderr.contains("not in the table"), "{}", out.stderr);
-    let results = here.json("own/results.json");
-    assert_eq!(results["runs"][0]["model"], "gpt-5.9-foo");
-    assert_eq!(results["runs"][1]["window"], 500_000);
+    here.run(&format!("{run} own --models own.toml")).ok().lacks(&["not in the table"]);
+    let runs = here.runs("own");
+    assert_eq!((&runs[0]["model"], &runs[1]["window"]), (&json!("gpt-5.9-foo"), &json!(500_000)));
     // A name without a family runs like a session without a model.
     here.write("s.jsonl", recorded_with("mystery-1"));
-    here.run(&format!("{run} mystery"))
-        .ok()
-        .stderr_contains(&["mystery-1 is not in the table of models: run as claude-sonnet-4-6"]);
+    let out = here.run(&format!("{run} mystery")).ok();
+    out.stderr_contains(&["mystery-1 is not in the table of models: run as claude-sonnet-4-6"]);
 }

@@ -3,34 +3,30 @@
 
 use crate::common;
 
-use common::CommandFolder;
-use serde_json::{Value, json};
+use common::{CommandFolder, jsonl};
+use serde_json::json;
 
 /// A session with two short turns after a system prompt of `system` tokens and a first message of
 /// `words` tokens, in a window of 20,000 tokens.
 fn session(system: u64, words: usize) -> String {
-    let lines: Vec<Value> = vec![
+    jsonl(&[
         json!({"type": "session", "version": 1, "id": "s", "title": "s", "context_window": 20_000, "max_output": 2_000, "prefix_tokens": system}),
         json!({"type": "user", "id": "u1", "text": "word ".repeat(words)}),
         json!({"type": "assistant", "id": "a1", "text": "hi there"}),
         json!({"type": "user", "id": "u2", "text": "more"}),
         json!({"type": "assistant", "id": "a2", "text": "yes"}),
-    ];
-    lines.iter().map(|l| format!("{l}\n")).collect()
+    ])
 }
 
 /// Returns the broken rules of the only run.
 fn broken(session: &str) -> Vec<String> {
-    let here = CommandFolder::new();
-    here.write("s.jsonl", session);
-    // The exit status does not matter here.
-    here.run("run s.jsonl --strategy opencode --transport direct --calibrate off --out out")
-        .command()
-        .output()
-        .unwrap();
-    let results = here.json("out/results.json");
-    let list = results["runs"][0]["integrity"].as_array().unwrap().clone();
-    list.iter().map(|f| f["rule"].as_str().unwrap().to_string()).collect()
+    let here = CommandFolder::with("s.jsonl", session);
+    let run = "run s.jsonl --strategy opencode --transport direct --calibrate off --out out";
+    // The exit code does not matter here.
+    here.run(run).output();
+    let broken = here.runs("out")[0]["integrity"].clone();
+    let broken = broken.as_array().unwrap().iter();
+    broken.map(|f| f["rule"].as_str().unwrap().to_string()).collect()
 }
 
 #[test]

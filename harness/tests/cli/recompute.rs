@@ -8,7 +8,7 @@ use std::process::Command;
 use ctxbench_scenarios::autofacts;
 use serde_json::{Value, json};
 
-use crate::common::{CommandFolder, jsonl, recordings};
+use crate::common::{CommandFolder, data, jsonl, recordings, repository};
 
 /// Columns of `summary.csv` that the script compares.
 const FIGURES: [&str; 7] = [
@@ -21,10 +21,6 @@ const FIGURES: [&str; 7] = [
     "prefix_stability",
 ];
 
-fn checkout() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
-
 /// Returns the path of the published vocabulary, which is part of our tokenizer package.
 fn vocabulary() -> PathBuf {
     let told = Command::new("rustc").arg("-vV").output().unwrap().stdout;
@@ -33,7 +29,7 @@ fn vocabulary() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     // Packages of other platforms may be missing on this machine.
     cargo.args(["metadata", "--format-version", "1", "--offline", "--filter-platform", host]);
-    let out = cargo.current_dir(checkout()).output().unwrap();
+    let out = cargo.current_dir(repository("")).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let metadata: Value = serde_json::from_slice(&out.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
@@ -42,10 +38,22 @@ fn vocabulary() -> PathBuf {
     manifest.with_file_name("assets").join("o200k_base.tiktoken")
 }
 
-/// Runs the script on `run.trace` and the folder `out`. Returns exit code and output.
+/// Runs a command line with a trace into `out`.
+fn run(here: &CommandFolder, line: &str) {
+    here.run(&format!("run {line} --transport direct --trace run.trace --out out")).ok();
+}
+
+/// Returns what the script says about `run.trace` and the folder `out`. No figure may differ.
+fn confirmed(here: &CommandFolder, more: &[&Path]) -> String {
+    let (code, told) = recomputed(here, "out", more);
+    assert_eq!(code, Some(0), "{told}");
+    told
+}
+
+/// Runs the script on `run.trace` and a results folder. Returns exit code and output.
 fn recomputed(here: &CommandFolder, out: &str, more: &[&Path]) -> (Option<i32>, String) {
     let mut script = Command::new("python3");
-    script.arg(checkout().join("tests/recompute/recompute.py"));
+    script.arg(repository("tests/recompute/recompute.py"));
     script.arg(here.path("run.trace")).arg(here.path(out)).args(more);
     let done = script.output().unwrap();
     let said = [done.stdout, done.stderr].concat();
@@ -62,12 +70,10 @@ fn rows(told: &str, name: &str) -> usize {
 #[ignore = "needs python3 3.11 or later"]
 fn recorded_dollars_of_every_sample() {
     let mut script = Command::new("python3");
-    script.arg(checkout().join("tests/recompute/bill.py")).arg(env!("CARGO_BIN_EXE_ctxbench"));
+    script.arg(repository("tests/recompute/bill.py")).arg(env!("CARGO_BIN_EXE_ctxbench"));
     for folder in ["recordings", "billing"] {
-        let mut all: Vec<PathBuf> = std::fs::read_dir(checkout().join("tests/data").join(folder))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let all = std::fs::read_dir(data(folder)).unwrap();
+        let mut all: Vec<PathBuf> = all.map(|entry| entry.unwrap().path()).collect();
         all.sort();
         script.args(all);
     }
@@ -81,12 +87,11 @@ fn recorded_dollars_of_every_sample() {
 #[ignore = "needs python3 3.11 or later"]
 fn every_strategy_on_a_scenario() {
     let here = CommandFolder::new();
-    here.run("run login-bug --transport direct --trace run.trace --out out").ok();
-    let session = checkout().join("scenarios/data/login-bug/scenario.toml");
+    run(&here, "login-bug");
+    let session = repository("scenarios/data/login-bug/scenario.toml");
     let vocabulary = vocabulary();
     let more = ["--session".as_ref(), &*session, "--vocabulary".as_ref(), &*vocabulary];
-    let (code, told) = recomputed(&here, "out", &more);
-    assert_eq!(code, Some(0), "{told}");
+    let told = confirmed(&here, &more);
     assert!(!told.contains("undecided") && !told.contains("in part"), "{told}");
     let strategies = here.csv("out/summary.csv").len();
     assert!(strategies > 10, "{strategies}");
@@ -99,12 +104,9 @@ fn every_strategy_on_a_scenario() {
 #[ignore = "needs python3 3.11 or later"]
 fn every_strategy_on_a_recording() {
     let here = CommandFolder::new();
-    let recording = checkout().join("tests/data/recordings/claude-code/spotter-8463c716.jsonl");
-    here.run("run --transport direct --trace run.trace --out out")
-        .arg(recording.to_str().unwrap())
-        .ok();
-    let (code, told) = recomputed(&here, "out", &["--vocabulary".as_ref(), &*vocabulary()]);
-    assert_eq!(code, Some(0), "{told}");
+    let recording = data("recordings/claude-code/spotter-8463c716.jsonl");
+    run(&here, &recording.display().to_string());
+    let told = confirmed(&here, &["--vocabulary".as_ref(), &*vocabulary()]);
     // One row consists of the recording's counters. In the other one the provider edits the
     // prompts.
     assert!(told.contains("in part or not at all: as-recorded, claude-code-api\n"), "{told}");
@@ -126,11 +128,9 @@ fn needs_of_a_recording() {
     let strategies =
         ["reference", "codex", "openoxide", "anthropic-sdk", "observation-masking", "aider"];
     let named: String = strategies.iter().map(|s| format!(" --strategy {s}")).collect();
-    here.run(&format!("run rollout.jsonl{named} --transport direct --trace run.trace --out out"))
-        .ok();
+    run(&here, &format!("rollout.jsonl{named}"));
     let session = here.path("rollout.jsonl");
-    let (code, told) = recomputed(&here, "out", &["--session".as_ref(), &*session]);
-    assert_eq!(code, Some(0), "{told}");
+    let told = confirmed(&here, &["--session".as_ref(), &*session]);
     assert!(told.contains("in part or not at all: as-recorded\n"), "{told}");
     assert_eq!(rows(&told, "retention"), strategies.len(), "{told}");
     let facts = here.csv("out/facts.csv");
@@ -163,11 +163,9 @@ fn a_session_at_the_edges_of_the_prompt_cache() {
             lines.push(json!({"type": "idle", "ms": idle}));
         }
     }
-    let here = CommandFolder::new();
-    here.write("edges.jsonl", jsonl(&lines));
-    here.run("run edges.jsonl --transport direct --trace run.trace --out out").ok();
-    let (code, told) = recomputed(&here, "out", &[]);
-    assert_eq!(code, Some(0), "{told}");
+    let here = CommandFolder::with("edges.jsonl", jsonl(&lines));
+    run(&here, "edges.jsonl");
+    let told = confirmed(&here, &[]);
     assert_eq!(rows(&told, "cache_read_tokens"), here.csv("out/summary.csv").len(), "{told}");
 }
 
@@ -175,28 +173,27 @@ fn a_session_at_the_edges_of_the_prompt_cache() {
 #[ignore = "needs python3 3.11 or later"]
 fn changed_figure_is_found() {
     let here = CommandFolder::new();
-    let run = "run login-bug --strategy codex --strategy reference --transport direct";
-    here.run(&format!("{run} --trace run.trace --out out")).ok();
-    let session = checkout().join("scenarios/data/login-bug/scenario.toml");
+    run(&here, "login-bug --strategy codex --strategy reference");
+    let session = repository("scenarios/data/login-bug/scenario.toml");
     let more = ["--session".as_ref(), &*session];
     let summary = here.read("out/summary.csv");
     here.write("changed/summary.csv", &summary);
     let facts = here.read("out/facts.csv");
     here.write("changed/facts.csv", &facts);
+    let found = |wrong: &str| {
+        let (code, told) = recomputed(&here, "changed", &more);
+        assert_eq!(code, Some(1), "{wrong}:\n{told}");
+        let found: Vec<&str> = told.lines().filter(|l| l.contains("DIFFERS")).collect();
+        assert!(found.len() == 1 && found[0].contains(wrong), "{wrong}: {found:?}");
+    };
     assert_eq!(recomputed(&here, "changed", &more).0, Some(0));
     for name in FIGURES {
         here.write("changed/summary.csv", changed(&summary, name));
-        let (code, told) = recomputed(&here, "changed", &more);
-        assert_eq!(code, Some(1), "{name}:\n{told}");
-        let found: Vec<&str> = told.lines().filter(|l| l.contains("DIFFERS")).collect();
-        assert!(found.len() == 1 && found[0].contains(name), "{name}: {found:?}");
+        found(name);
     }
     here.write("changed/summary.csv", &summary);
     here.write("changed/facts.csv", facts.replacen(",verbatim,", ",absent,", 1));
-    let (code, told) = recomputed(&here, "changed", &more);
-    assert_eq!(code, Some(1), "{told}");
-    let found: Vec<&str> = told.lines().filter(|l| l.contains("DIFFERS")).collect();
-    assert!(found.len() == 1 && found[0].contains("retention"), "{found:?}");
+    found("retention");
 }
 
 /// Increments a figure in the first row of a summary by 0.00001 if it has decimals, or else by 1.

@@ -9,27 +9,14 @@ use crate::sdks::{CLIENTS, Serving, runs};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::thread::JoinHandle;
 
-use common::CommandFolder;
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use common::{CommandFolder, data, gzip, json_lines, signal};
 use serde_json::{Value, json};
 
-const RECORDING: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/ctxbench-record/port.jsonl");
-
-const SSE: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\
-    \"usage\":{\"input_tokens\":7,\"output_tokens\":0}}}\n\n\
-    event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\
-    \"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n";
-
-const END: &str = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\
-    \"delta\":{\"type\":\"text_delta\",\"text\":\"ok\"}}\n\n\
-    event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\
-    \"usage\":{\"output_tokens\":2}}\n\n\
-    event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+/// The events of a streamed reply, cut after the beginning of its content.
+const REPLY: [&str; 2] =
+    [include_str!("../data/reply-begin.sse"), include_str!("../data/reply-end.sse")];
 
 /// Reads a request: its head and its body.
 fn request(from: &mut BufReader<TcpStream>) -> (String, Vec<u8>) {
@@ -98,8 +85,7 @@ fn asking(words: &str) -> Vec<u8> {
 
 /// Stops an idle recorder with a signal that background programs do not ignore.
 fn interrupt(recorder: &mut Serving) {
-    let id = recorder.child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    signal("TERM", &recorder.child);
     assert_eq!(recorder.child.wait().unwrap().code(), Some(0));
 }
 
@@ -109,7 +95,7 @@ fn recorder(here: &CommandFolder, url: &str) -> Serving {
 }
 
 fn lines(here: &CommandFolder, name: &str) -> Vec<Value> {
-    here.read(name).lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    json_lines(&here.read(name))
 }
 
 #[test]
@@ -143,9 +129,8 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
     assert_eq!(exchange["query"], json!(["beta", "api_key"]));
     assert_eq!(exchange["headers"]["anthropic-version"], "2023-06-01");
     // Requests to the closed port fail, and the error contains no key.
-    let out =
-        here.run("record --out n.jsonl --upstream http://user:canary@h -- true").fails_with(2);
-    assert!(!out.stderr.contains("canary"), "{}", out.stderr);
+    let line = "record --out n.jsonl --upstream http://user:canary@h -- true";
+    here.run(line).fails_with(2).lacks(&["canary"]);
     assert!(!here.path("n.jsonl").exists());
 }
 
@@ -156,10 +141,10 @@ fn an_answer_streams_as_it_comes() {
     let (url, _asked) = provider(move |stream| {
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        stream.write_all((head.to_string() + SSE).as_bytes()).unwrap();
+        stream.write_all((head.to_string() + REPLY[0]).as_bytes()).unwrap();
         // The rest arrives after the client has received the beginning.
         wait.recv().unwrap();
-        stream.write_all(END.as_bytes()).unwrap();
+        stream.write_all(REPLY[1].as_bytes()).unwrap();
     });
     let mut recorder = recorder(&here, &url);
     let mut answer = send(&recorder.url, POST, &asking("hello"));
@@ -171,7 +156,7 @@ fn an_answer_streams_as_it_comes() {
     assert!(read_answer(answer).contains("message_stop"));
     interrupt(&mut recorder);
     let exchange = &lines(&here, "r.jsonl")[1];
-    assert_eq!(exchange["reply"].as_str().unwrap(), format!("{SSE}{END}"), "byte for byte");
+    assert_eq!(exchange["reply"].as_str().unwrap(), REPLY.concat(), "byte for byte");
     assert_eq!(exchange["body"]["text"].as_str().unwrap().as_bytes(), asking("hello"));
     assert_eq!(exchange["ended"], "whole");
     here.run("import r.jsonl").ok().prints(&["\"text\":\"ok\"", "\"input\":7,\"output\":2"]);
@@ -183,7 +168,7 @@ fn what_breaks_off_is_kept_as_such() {
     let (url, _asked) = provider(|stream| {
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
-        stream.write_all((head.to_string() + SSE).as_bytes()).unwrap();
+        stream.write_all((head.to_string() + REPLY[0]).as_bytes()).unwrap();
     });
     let mut recorder = recorder(&here, &url);
     read_answer(send(&recorder.url, POST, &asking("hello")));
@@ -204,20 +189,12 @@ fn what_breaks_off_is_kept_as_such() {
 #[test]
 fn compressed_bodies_pass_through_and_are_kept_as_text() {
     let here = CommandFolder::new();
-    let gzip = |bytes: &[u8]| {
-        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-        packed.write_all(bytes).unwrap();
-        packed.finish().unwrap()
-    };
     let reply = r#"{"content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":1}}"#;
     let packed = gzip(reply.as_bytes());
     let sent = packed.clone();
     let (url, asked) = provider(move |stream| {
-        respond(
-            stream,
-            "200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip",
-            &sent,
-        );
+        let head = "200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip";
+        respond(stream, head, &sent);
     });
     let mut recorder = recorder(&here, &url);
     let head = format!("{POST}\r\ncontent-encoding: gzip\r\naccept-encoding: br");
@@ -275,18 +252,11 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
     assert!(of("OTHER={url}/api", "OTHER").ends_with("/api"));
     here.run("record --out k.jsonl -- sh -c").arg("kill -TERM $$").fails_with(143);
     // A custom agent.
-    here.write(
-        "mine.toml",
-        "name = \"mine\"\ntitle = \"Mine\"\nmodel = \"gpt-5.5\"\ninstall = \"-\"\n\
-         [program]\nnames = [\"sh\"]\nversion = []\n\
-         [start]\ndeliver = \"acp\"\ncommand = [\"{program}\"]\n\
-         [record]\narguments = [\"-c\", \"echo to {url} $0\"]\n",
-    );
+    here.write("mine.toml", include_str!("../data/shell-agent.toml"));
     let out = here.run("record --out m.jsonl --agent ./mine.toml -- sh argument").ok();
     // The file is private, and an existing one is not replaced.
-    let mode = std::fs::metadata(here.path("m.jsonl")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-    here.run("record --out m.jsonl -- true").fails_with(2).stderr_contains(&["is there already"]);
+    assert_eq!(here.mode("m.jsonl"), 0o600);
+    here.refuses("record --out m.jsonl -- true", &["is there already"]);
     assert!(out.stdout.starts_with("to http://127.0.0.1:"), "{}", out.stdout);
     assert!(out.stdout.trim().ends_with(" argument"), "{}", out.stdout);
 }
@@ -305,8 +275,7 @@ fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
-    let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    signal("TERM", &child);
     assert_eq!(child.wait().unwrap().code(), Some(9));
     out.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\ntold\n");
@@ -319,11 +288,8 @@ fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
     for redact in [false, true] {
         let here = CommandFolder::new();
         let (url, _asked) = provider(|stream| {
-            respond(
-                stream,
-                "200 OK\r\ncontent-type: text/event-stream",
-                format!("{SSE}{END}").as_bytes(),
-            );
+            let head = "200 OK\r\ncontent-type: text/event-stream";
+            respond(stream, head, REPLY.concat().as_bytes());
         });
         let more = if redact { " --redact" } else { "" };
         let mut recorder =
@@ -339,7 +305,8 @@ fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
 #[test]
 fn a_recording_is_a_session_for_every_command() {
     let here = CommandFolder::new();
-    let imported = here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok();
+    let recording = data("recordings/ctxbench-record/port.jsonl").display().to_string();
+    let imported = here.run(&format!("import {recording} --cassette c.jsonl")).ok();
     imported.stderr_contains(&["1 summary, 1 of them new in c.jsonl"]);
     imported.prints(&[
         "\"format\":\"ctxbench-record\"",
@@ -354,14 +321,12 @@ fn a_recording_is_a_session_for_every_command() {
     assert_eq!(kept[1]["reply"], summary);
     assert_eq!(kept[1]["usage"], json!({"input_tokens": 831, "output_tokens": 70}));
     // A second import adds nothing.
-    here.run(&format!("import {RECORDING} --cassette c.jsonl"))
-        .ok()
-        .stderr_contains(&["0 of them new"]);
-    here.run(&format!("validate {RECORDING}"))
-        .ok()
-        .prints(&["calls         10, compared 7, exactly right 7"]);
-    here.run(&format!("list sessions {RECORDING}")).ok().prints(&["ctxbench-record"]);
-    here.run(&format!("run {RECORDING} --strategy none --transport direct")).ok();
+    let again = here.run(&format!("import {recording} --cassette c.jsonl")).ok();
+    again.stderr_contains(&["0 of them new"]);
+    let validated = here.run(&format!("validate {recording}")).ok();
+    validated.prints(&["calls         10, compared 7, exactly right 7"]);
+    here.run(&format!("list sessions {recording}")).ok().prints(&["ctxbench-record"]);
+    here.run(&format!("run {recording} --strategy none --transport direct")).ok();
     // A file without requests gives no cassette.
     here.run("import login-bug.jsonl --cassette d.jsonl").fails_with(2);
     assert!(!here.path("d.jsonl").exists());

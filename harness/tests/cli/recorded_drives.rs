@@ -37,14 +37,12 @@ fn hostile() -> String {
         let call = json!({
             "id": id, "name": e, "arguments": json!({"command": e, "path": e, "cmd": e}).to_string()
         });
-        lines.push(
+        lines.extend([
             json!({"type": "user", "id": format!("u{e}{i}"), "text": format!("say {e} {i}")}),
-        );
-        lines.push(json!({"type": "assistant", "id": format!("a{e}{i}"), "calls": [call]}));
-        lines.push(json!({"type": "tool", "call_id": id, "name": e, "output": format!("{e}\n")}));
-        lines.push(
+            json!({"type": "assistant", "id": format!("a{e}{i}"), "calls": [call]}),
+            json!({"type": "tool", "call_id": id, "name": e, "output": format!("{e}\n")}),
             json!({"type": "assistant", "id": format!("b{e}{i}"), "text": format!("did {e}")}),
-        );
+        ]);
     }
     jsonl(&lines)
 }
@@ -102,14 +100,9 @@ fn drive_recorded_case_replays_without_text_of_agent() {
     let case = here.json(path);
     let requests = case["requests"].as_array().unwrap().len();
     out.stderr_contains(&[&format!("{requests} of {requests} requests are ours")]);
-    let phases: Vec<&Value> = case["requests"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|r| r["purpose"] == "summary")
-        .map(|r| &r["phase"])
-        .collect();
-    assert_eq!(phases, ["standalone_turn"]);
+    let all = case["requests"].as_array().unwrap();
+    let summaries = all.iter().filter(|r| r["purpose"] == "summary");
+    assert_eq!(summaries.map(|r| &r["phase"]).collect::<Vec<_>>(), ["standalone_turn"]);
     let table = here.run("conform cases").ok().stdout;
     assert!(table.contains(&format!("{requests}/{requests}")), "{table}");
     for own in [OWN_WORDS, "Output of its own", "write a note for whoever", "what came before"] {
@@ -120,16 +113,12 @@ fn drive_recorded_case_replays_without_text_of_agent() {
     let items = case["items"].as_array().unwrap();
     let distinct: BTreeSet<String> = items.iter().map(Value::to_string).collect();
     assert_eq!(distinct.len(), items.len());
-    let listed = |r: &Value| -> usize {
-        let entries = r["items"].as_array().unwrap().iter();
-        entries
-            .map(|e| match e.as_array() {
-                Some(run) => 1 + (run[1].as_u64().unwrap() - run[0].as_u64().unwrap()) as usize,
-                None => 1,
-            })
-            .sum()
+    let length = |entry: &Value| match entry.as_array() {
+        Some(run) => 1 + (run[1].as_u64().unwrap() - run[0].as_u64().unwrap()) as usize,
+        None => 1,
     };
-    let shown: usize = case["requests"].as_array().unwrap().iter().map(listed).sum();
+    let entries = all.iter().flat_map(|r| r["items"].as_array().unwrap());
+    let shown: usize = entries.map(length).sum();
     assert!(shown > 3 * items.len(), "{shown} items shown, {} stored", items.len());
     // Another run marks its outputs differently. Otherwise, except for their tokens, it is equal.
     drive(&here, &format!("{line} again"), 0);
@@ -167,9 +156,8 @@ fn drive_twice_gives_same_bytes() {
     let second = drive(&here, &format!("{line} cases --out two"), 0);
     assert_eq!(first.stdout, second.stdout);
     let (one, two) = (here.files("one"), here.files("two"));
-    assert!(one.len() > 5);
+    assert!(one.len() > 5 && one.keys().eq(two.keys()));
     for (name, content) in &one {
-        assert!(two.get(name) == Some(content), "{name} differs");
+        assert!(two[name] == *content, "{name} differs");
     }
-    assert_eq!(one.len(), two.len());
 }

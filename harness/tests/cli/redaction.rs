@@ -50,35 +50,24 @@ fn conversation() -> String {
 /// A scripted session with secrets that must be kept.
 fn scripted() -> String {
     let [_, _, mail, home, _] = secrets();
-    format!(
-        "id = \"mill\"\ntitle = \"Of {mail}\"\n\
-         [[step]]\ntype = \"user\"\nid = \"u1\"\ntext = \"Build {home}engine for {mail}\"\n\
-         [[step]]\ntype = \"assistant\"\ntext = \"Yes.\"\n\
-         [[step]]\ntype = \"user\"\nid = \"u2\"\ntext = \"Tell me where.\"\n\
-         [[step]]\ntype = \"assistant\"\ntext = \"In {home}engine.\"\n\
-         [[fact]]\nid = \"where\"\nkind = \"value\"\ntokens = [\"{home}engine\", \"{mail}\"]\n\
-         arises = \"u1\"\nneeds = [\"u2\"]\n"
-    )
+    include_str!("../data/mill.toml").replace("MAIL", &mail).replace("HOME", &home)
 }
 
 #[test]
 fn redacted_import_has_no_secrets() {
-    let here = CommandFolder::new();
-    here.write("talk.json", conversation());
+    let here = CommandFolder::with("talk.json", conversation());
     let plain = here.run("import talk.json").ok();
-    for secret in secrets() {
-        assert!(plain.stdout.contains(&secret), "{secret} is in the recording");
-    }
     let out = here.run("import talk.json --redact").ok();
-    for secret in secrets() {
-        assert!(!out.stdout.contains(&secret), "{secret}");
+    for secret in &secrets() {
+        plain.prints(&[secret]);
+        out.lacks(&[secret]);
     }
     let all = "note: redacted: 1 anthropic-key, 1 github-token, 1 mail address, 1 name of a home \
                folder, 1 password\n";
     assert!(out.stderr.ends_with(all), "{}", out.stderr);
     // The same need is found in the redacted text.
-    assert!(plain.stdout.contains("\"tokens\":[\"/home/ada/engine/analytical_mill.rs\""));
-    assert!(out.stdout.contains("\"tokens\":[\"/home/user1/engine/analytical_mill.rs\""));
+    plain.prints(&["\"tokens\":[\"/home/ada/engine/analytical_mill.rs\""]);
+    out.prints(&["\"tokens\":[\"/home/user1/engine/analytical_mill.rs\""]);
     // The redacted file is a valid session.
     here.write("given.jsonl", &out.stdout);
     here.run("run given.jsonl --strategy none --transport direct").ok();
@@ -87,8 +76,7 @@ fn redacted_import_has_no_secrets() {
 
 #[test]
 fn report_has_no_secrets_by_default() {
-    let here = CommandFolder::new();
-    here.write("mill.toml", scripted());
+    let here = CommandFolder::with("mill.toml", scripted());
     here.run("run mill.toml --strategy none --transport direct --out out").ok();
     let [_, _, mail, home, _] = secrets();
     for format in ["md", "html", "csv", "json", "svg", "table", "junit"] {
@@ -99,14 +87,12 @@ fn report_has_no_secrets_by_default() {
         }
     }
     assert!(here.read("csv/facts.csv").contains("/home/user1/engine"));
-    let out = here.run("report out --format json -o plain --no-redact").ok();
+    here.run("report out --format json -o plain --no-redact").ok().lacks(&["redacted"]);
     assert!(here.read("plain/results.json").contains(&mail));
-    assert!(!out.stderr.contains("redacted"), "{}", out.stderr);
-    let out = here.run("report out").ok();
-    assert!(out.stderr.contains("1 mail address, 1 name of a home folder; --no-redact keeps"));
+    let told = "1 mail address, 1 name of a home folder; --no-redact keeps";
+    here.run("report out").ok().stderr_contains(&[told]);
     // Sessions without secrets are unchanged, byte for byte.
     here.run("run login-bug --strategy none --transport direct --out own").ok();
-    let out = here.run("report own --format json -o again").ok();
-    assert!(!out.stderr.contains("redacted"), "{}", out.stderr);
+    here.run("report own --format json -o again").ok().lacks(&["redacted"]);
     assert_eq!(here.read("own/results.json"), here.read("again/results.json"));
 }

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use common::{CommandFolder, is_ignored, sdk};
+use common::{CommandFolder, is_ignored, repository, sdk, signal};
 
 /// A running `ctxbench serve`, or another command that prints its address.
 pub(crate) struct Serving {
@@ -18,10 +18,6 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    fn start(here: &CommandFolder, more: &str) -> Serving {
-        Serving::run(here, &format!("serve {more}"))
-    }
-
     pub(crate) fn run(here: &CommandFolder, line: &str) -> Serving {
         let mut command = here.run(line).command();
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -47,10 +43,13 @@ impl Drop for Serving {
 
 /// Runs a script against an address.
 pub(crate) fn runs(script: &str, checks: usize, dir: &Path, url: &str) {
-    let path = format!("{}/../tests/sdk/{script}", env!("CARGO_MANIFEST_DIR"));
     let program = if script.ends_with(".py") { sdk::python(dir) } else { PathBuf::from("node") };
     let mut command = Command::new(&program);
-    command.arg(&path).arg(url).arg(dir).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .arg(repository("tests/sdk").join(script))
+        .arg(url)
+        .arg(dir)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     // Proxies and keys of the environment are ignored.
     let of_provider = |name: &str| {
         ["_PROXY", "ANTHROPIC_", "OPENAI_", "GOOGLE_"].iter().any(|p| name.contains(p))
@@ -83,7 +82,7 @@ fn the_official_clients_work() {
     let dir = sdk::folder();
     for (script, checks) in CLIENTS {
         let here = CommandFolder::new();
-        let server = Serving::start(&here, "--log log.jsonl");
+        let server = Serving::run(&here, "serve --log log.jsonl");
         runs(script, checks, &dir, &server.url);
         let log = here.read("log.jsonl");
         let lines = log.lines().count();
@@ -94,18 +93,14 @@ fn the_official_clients_work() {
 #[cfg(unix)]
 #[test]
 fn serve_exits_with_0_on_a_signal() {
-    for signal in ["TERM", "INT"] {
-        if is_ignored(&format!("SIG{signal}")) {
+    for name in ["TERM", "INT"] {
+        if is_ignored(&format!("SIG{name}")) {
             continue;
         }
         let here = CommandFolder::new();
-        let mut server = Serving::start(&here, "--provider openai --script login-bug");
-        let told = Command::new("kill")
-            .args([format!("-{signal}"), server.child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(told.success());
-        assert_eq!(server.child.wait().unwrap().code(), Some(0), "SIG{signal}");
+        let mut server = Serving::run(&here, "serve --provider openai --script login-bug");
+        signal(name, &server.child);
+        assert_eq!(server.child.wait().unwrap().code(), Some(0), "SIG{name}");
         let rest = std::io::read_to_string(&mut server.out).unwrap();
         assert_eq!(rest, "", "nothing but the address is printed");
     }
@@ -114,9 +109,7 @@ fn serve_exits_with_0_on_a_signal() {
 #[test]
 fn port_in_use_is_refused() {
     let here = CommandFolder::new();
-    let first = Serving::start(&here, "");
+    let first = Serving::run(&here, "serve");
     let port = first.url.rsplit(':').next().unwrap();
-    here.run(&format!("serve --port {port}"))
-        .fails_with(2)
-        .stderr_contains(&["cannot listen on", port]);
+    here.fails(&format!("serve --port {port}"), 2, &["cannot listen on", port]);
 }

@@ -2,15 +2,13 @@
 //! remains one session.
 
 use crate::common;
+use crate::determinism::assert_same;
 
-use std::collections::BTreeMap;
-
-use common::CommandFolder;
+use common::{CommandFolder, Row};
+use serde_json::{Value, json};
 
 const RUN: &str = "run login-bug-tight --transport direct --strategy codex --strategy \
     sliding-window --strategy reference";
-
-type Row = BTreeMap<String, String>;
 
 fn rows(here: &CommandFolder, out: &str) -> Vec<Row> {
     here.csv(&format!("{out}/summary.csv"))
@@ -42,16 +40,10 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     ];
     assert_eq!(seeds, want);
     for file in ["requests.csv", "compactions.csv", "facts.csv"] {
-        let of_lossy: Vec<Row> = here
-            .csv(&format!("several/{file}"))
-            .into_iter()
-            .filter(|r| r["summariser"] == "lossy")
-            .collect();
-        assert!(
-            of_lossy.iter().any(|r| r["seed"] == "3")
-                && of_lossy.iter().all(|r| r["seed"] != "n/a"),
-            "{file}"
-        );
+        let mut rows = here.csv(&format!("several/{file}"));
+        rows.retain(|r| r["summariser"] == "lossy");
+        let is_seeded = rows.iter().all(|r| r["seed"] != "n/a");
+        assert!(is_seeded && rows.iter().any(|r| r["seed"] == "3"), "{file}");
     }
     for (k, row) in codex(&all, "lossy").into_iter().enumerate() {
         here.run(&format!("{both} --seeds {k} --out one")).ok();
@@ -62,20 +54,16 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     // The table has one row for all seeds, with their range. The seeds give different results.
     let kept: Vec<f64> =
         codex(&all, "lossy").iter().map(|r| r["needs_kept_pct"].parse().unwrap()).collect();
-    let (low, high) = (
-        kept.iter().copied().fold(f64::MAX, f64::min),
-        kept.iter().copied().fold(f64::MIN, f64::max),
-    );
+    let low = kept.iter().copied().fold(f64::MAX, f64::min);
+    let high = kept.iter().copied().fold(f64::MIN, f64::max);
     assert!(low < high, "four seeds lost the same facts: {kept:?}");
     let lossy = &run.stdout[run.stdout.find("summaries: lossy").unwrap()..];
     let lossy = &lossy[..lossy.find("\n\n").unwrap()];
     assert_eq!(lossy.lines().filter(|l| l.starts_with("codex ")).count(), 1, "{lossy}");
     let words = lossy.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        words.contains("mean of 4 seeds")
-            && words.contains(&format!("needs kept% {low:.1}–{high:.1}")),
-        "{words}"
-    );
+    for told in ["mean of 4 seeds", &format!("needs kept% {low:.1}–{high:.1}")] {
+        assert!(words.contains(told), "{words}");
+    }
 }
 
 #[test]
@@ -83,45 +71,32 @@ fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
     let here = CommandFolder::new();
     here.run(&format!("{RUN} login-bug --summarizer lossy --seeds 7..11")).ok();
     let all = rows(&here, "ctxbench-out");
-    assert_eq!(
-        codex(&all, "lossy")
-            .iter()
-            .filter(|r| r["scenario"] == "login-bug-tight")
-            .map(|r| r["seed"].as_str())
-            .next(),
-        Some("7")
-    );
+    let seeded = codex(&all, "lossy");
+    let tight = seeded.iter().find(|r| r["scenario"] == "login-bug-tight").unwrap();
+    assert_eq!(tight["seed"], "7");
     let cost = |strategy: &str, scenario: &str| {
-        let of: Vec<f64> = all
-            .iter()
-            .filter(|r| r["strategy"] == strategy && r["scenario"] == scenario)
-            .map(|r| r["cost_usd"].parse().unwrap())
-            .collect();
-        of.iter().sum::<f64>() / of.len() as f64
+        let of = all.iter().filter(|r| r["strategy"] == strategy && r["scenario"] == scenario);
+        let usd: Vec<f64> = of.map(|r| r["cost_usd"].parse().unwrap()).collect();
+        usd.iter().sum::<f64>() / usd.len() as f64
     };
     // The ratio of the means over seeds, and the geometric mean over the two sessions.
     let ratio = |s: &str| cost("codex", s) / cost("reference", s);
     let change = ((ratio("login-bug") * ratio("login-bug-tight")).sqrt() - 1.0) * 100.0;
     let results = here.json("ctxbench-out/results.json");
     let found = &results["differences"][0];
-    let codex =
-        found["strategies"].as_array().unwrap().iter().find(|s| s["strategy"] == "codex").unwrap();
-    let figure =
-        codex["figures"].as_array().unwrap().iter().find(|f| f["column"] == "cost_usd").unwrap();
-    assert_eq!((found["sessions"].as_u64(), figure["sessions"].as_u64()), (Some(2), Some(2)));
-    assert!(
-        (figure["mean"].as_f64().unwrap() - change).abs() < 1e-3,
-        "{} {change}",
-        figure["mean"]
-    );
+    let one = |list: &Value, key: &str, name: &str| {
+        list.as_array().unwrap().iter().find(|one| one[key] == name).unwrap().clone()
+    };
+    let codex = one(&found["strategies"], "strategy", "codex");
+    let figure = one(&codex["figures"], "column", "cost_usd");
+    assert_eq!((&found["sessions"], &figure["sessions"]), (&json!(2), &json!(2)));
+    let mean = figure["mean"].as_f64().unwrap();
+    assert!((mean - change).abs() < 1e-3, "{mean} {change}");
     // Later reports are consistent: formats that identify a row by its name have one row.
     here.run("report ctxbench-out --format table").ok().prints(&["mean of 5 seeds"]);
     here.run("gate ctxbench-out --baseline base.json --store").ok();
-    assert_eq!(
-        here.json("base.json")["rows"].as_array().unwrap().len(),
-        6,
-        "two scenarios with three strategies"
-    );
+    // Two scenarios with three strategies.
+    assert_eq!(here.json("base.json")["rows"].as_array().unwrap().len(), 6);
     here.run("gate ctxbench-out --baseline base.json").ok();
 }
 
@@ -130,12 +105,7 @@ fn one_seed_is_what_was_there_before_and_what_is_not_seeded_is_run_once() {
     let here = CommandFolder::new();
     here.run(&format!("{RUN} --summarizer lossy --out plain")).ok();
     here.run(&format!("{RUN} --summarizer lossy --seeds 1 --out one")).ok();
-    let (mut plain, mut one) = (here.files("plain"), here.files("one"));
-    for files in [&mut plain, &mut one] {
-        // Both have the measured time of this machine.
-        files.retain(|name, _| name != "timings.json" && !name.starts_with(".rows/"));
-    }
-    assert!(plain == one, "--seeds 1 changed a file");
+    assert_same(&here, "plain", "one");
     assert!(rows(&here, "plain").iter().all(|r| !r.contains_key("seed")));
     here.run(&format!("{RUN} --out default")).ok();
     here.run(&format!("{RUN} --seeds 0..2 --out unseeded")).ok();

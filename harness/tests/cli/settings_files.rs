@@ -13,8 +13,7 @@ fn rows(here: &CommandFolder, options: &str) -> Vec<String> {
 
 #[test]
 fn comments_and_commas_at_the_end_are_read() {
-    let here = CommandFolder::new();
-    here.write("opencode.jsonc", JSONC);
+    let here = CommandFolder::with("opencode.jsonc", JSONC);
     let all =
         "auto=true,model=claude-haiku-4-5,preserve_recent_tokens=3000,prune=true,tail_turns=1";
     let options = "--strategy opencode --strategy codex --settings opencode.jsonc";
@@ -27,8 +26,7 @@ fn comments_and_commas_at_the_end_are_read() {
 
 #[test]
 fn codex_has_its_own_file() {
-    let here = CommandFolder::new();
-    here.write("work/config.toml", TOML);
+    let here = CommandFolder::with("work/config.toml", TOML);
     let options = "--strategy codex --settings work/config.toml";
     let expected = "codex:auto_compact_limit=90000,tool_output_tokens=4000";
     assert_eq!(rows(&here, options), [expected]);

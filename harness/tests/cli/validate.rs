@@ -1,24 +1,19 @@
 //! `ctxbench validate` on a changed recording and as JSON; the rest is in `tests/cmd/validate.trycmd`.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use crate::common::CommandFolder;
+use crate::common::{CommandFolder, data};
 
 /// Sonnet 4.5 drops the reasoning of earlier turns. The same calls by a model that keeps it: both
 /// predictions of the recording are wrong, and so is the one of line 10, because no prompt of such a
 /// model shrinks.
 #[test]
 fn a_model_that_keeps_thinking_is_predicted_so() {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/validate");
-    let text = std::fs::read_to_string(data.join("claude-code-thinking.jsonl")).unwrap();
-    let here = CommandFolder::new();
-    here.write("dropped.jsonl", &text);
+    let text = std::fs::read_to_string(data("validate/claude-code-thinking.jsonl")).unwrap();
+    let here = CommandFolder::with("dropped.jsonl", &text);
     here.write("kept.jsonl", text.replace("sonnet-4-5-20250929", "opus-4-6"));
     let misses = |name: &str| -> Value {
-        let out = here.run(&format!("validate --json {name}")).ok().stdout;
-        let all: Value = serde_json::from_str(&out).unwrap();
+        let all = here.run(&format!("validate --json {name}")).ok().json();
         let misses = all["files"][0]["misses"].as_array().unwrap();
         misses.iter().map(|m| json!([m["line"], m["cause"], m["predicted"]])).collect()
     };
@@ -31,8 +26,7 @@ fn a_model_that_keeps_thinking_is_predicted_so() {
 
 #[test]
 fn a_reply_with_a_provider_tool_has_counters() {
-    let here = CommandFolder::new();
-    here.write("searched.json", include_str!("../cmd/validate.in/searched.json"));
-    let run = here.run("run searched.json --strategy none").ok();
-    assert!(!run.stdout.contains("without counters"), "{}", run.stdout);
+    let recording = include_str!("../cmd/validate.in/searched.json");
+    let here = CommandFolder::with("searched.json", recording);
+    here.run("run searched.json --strategy none").ok().lacks(&["without counters"]);
 }

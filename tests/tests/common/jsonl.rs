@@ -10,7 +10,17 @@ pub fn session_of(lines: &str) -> Scenario {
     Scenario::of_session(reader::read(text.as_bytes(), "test.jsonl").unwrap())
 }
 
+/// Returns a text of `n` tokens.
+pub fn words(n: usize) -> String {
+    "word".to_string() + &" word".repeat(n - 1)
+}
+
 /// Writes one JSON object per line.
 pub fn jsonl(lines: &[Value]) -> String {
     lines.iter().map(|l| format!("{l}\n")).collect()
+}
+
+/// Parses a JSON value from each line.
+pub fn json_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
 }

@@ -5,4 +5,4 @@ pub mod recordings;
 pub mod replayed;
 pub mod sdk;
 
-pub use jsonl::{jsonl, session_of};
+pub use jsonl::{json_lines, jsonl, session_of, words};

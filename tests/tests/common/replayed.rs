@@ -34,3 +34,11 @@ pub fn run_in_full(model: &str, scenario: &Scenario, spec: &str, options: &Optio
 pub fn requests_with(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
     record.requests.iter().filter(|r| r.purpose == purpose).collect()
 }
+
+pub fn samples(record: &RunRecord) -> Vec<&RequestRecord> {
+    requests_with(record, Purpose::Sample)
+}
+
+pub fn summaries(record: &RunRecord) -> Vec<&RequestRecord> {
+    requests_with(record, Purpose::Summary)
+}

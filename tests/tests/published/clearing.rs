@@ -6,25 +6,10 @@ use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 
 use super::sessions::{Talk, words};
-use super::{Figure, Measure, Unit, Verdict, saved, single, span};
+use super::{Span, saved, single, span};
 use crate::common::replayed::{MODEL, as_told, run, run_with};
 
-pub const HUNDRED_TURNS: Figure = Figure {
-    by: "Anthropic, Managing context on the Claude Developer Platform, 2025-09-29",
-    link: "https://www.anthropic.com/news/context-management",
-    claim: "in a web search task of 100 turns, context editing let agents finish that would have \
-            run out of context otherwise, and saved 84 % of the tokens.",
-    conditions: "100 turns; an evaluation in the house, of which neither sessions nor the size of \
-                 a search's result, nor trigger and results kept, are published.",
-    tried: "a question and 100 searches by rule, each a reply of 150 tokens; since the size of a \
-            result is not published, results of 2,500, 5,000 and 10,000 tokens. \
-            `claude-code-api:compact=off`: the API's defaults, clearing from 100,000 tokens on, \
-            three results kept. Everything at a tenth of its size (`scale = 0.1`). Without editing \
-            and with a window of 200,000 tokens: `none`.",
-    trial: hundred_turns,
-};
-
-fn hundred_turns() -> Vec<Measure> {
+pub fn hundred_turns() -> Vec<Span> {
     let search = |result: u64| {
         let talk = (0..100).fold(Talk::new("web-search").user(200), |t, _| t.step(15, &[result]));
         Scenario { scale: 0.1, ..talk.answer(100).scenario() }
@@ -36,38 +21,12 @@ fn hundred_turns() -> Vec<Measure> {
         saved(inputs(&edited), inputs(&run(s, "reference")))
     });
     let died = sessions.iter().filter(|s| run(s, "none").status == Status::Overflow).count();
-    vec![
-        Measure::new(Unit::Saved, "tokens saved", "84 %", (83.5, 84.5), span(&less)),
-        Measure::exact(
-            "sessions, of three, that run out of context without it",
-            "all",
-            3.0,
-            died as f64,
-        ),
-    ]
+    vec![span(&less), single(died as f64)]
 }
 
 fn inputs(record: &RunRecord) -> f64 {
     record.summary.input_tokens as f64
 }
-
-pub const RESEARCH_AGENT: Figure = Figure {
-    by: "Anthropic, Claude cookbook: memory, compaction and tool clearing, 2026-03-20",
-    link: "https://platform.claude.com/cookbook/\
-           tool-use-context-engineering-context-engineering-tools",
-    claim: "an agent that reads eight documents of 41,000 tokens in two batches of four parallel \
-            calls reaches a prompt of 335,279 tokens, and stops after three turns where the window \
-            has 200,000. Clearing keeps the largest prompt at 173,137, compaction at 169,164 with \
-            one summary.",
-    conditions: "claude-sonnet-4-6; clearing from 30,000 tokens on, four results kept, at least \
-                 10,000 cleared at a time; compaction from 180,000 tokens on. The sizes of prompts \
-                 and documents are printed.",
-    tried: "the same prompts: three sessions with the message sizes of the printed runs without management, with clearing and with compaction. \
-            `claude-code-api:compact=off,clear_trigger=30k,clear_keep=4,clear_at_least=10k` and \
-            `claude-code-api:clear=false,compact_trigger=180k`; the summary has the printed size, \
-            2,783 tokens. So sizes without management are given; the time and the extent of each reduction are ours.",
-    trial: research_agent,
-};
 
 /// Size of the first prompt without the user's message: system and tools.
 const HEAD: u64 = 700;
@@ -92,7 +51,7 @@ fn prompts(id: &'static str, sizes: &[u64]) -> Scenario {
     talk.answer(900).scenario()
 }
 
-fn research_agent() -> Vec<Measure> {
+pub fn research_agent() -> Vec<Span> {
     let plain = prompts("research-agent", &[1_058, 166_043, 168_242, 332_821, 335_279]);
     // The same four results were cleared from the fourth turn on, so that printed prompts grew as
     // they would have without clearing. The second batch is that of the baseline.
@@ -130,55 +89,14 @@ fn research_agent() -> Vec<Measure> {
     let answered = compaction.requests.iter().map(|q| q.context_tokens).max().unwrap();
     let peak = |r: &RunRecord| single(saved(r.summary.peak_context_tokens as f64, 335_279.0));
     vec![
-        Measure::exact(
-            "largest prompt without management",
-            "335,279",
-            335_279.0,
-            wide.summary.peak_context_tokens as f64,
-        ),
-        Measure::exact(
-            "turns without management in a window of 200,000",
-            "3",
-            3.0,
-            narrow.summary.steps_completed as f64,
-        ),
-        Measure::new(
-            Unit::Saved,
-            "clearing: smaller largest prompt",
-            "48.4 %",
-            (48.35, 48.45),
-            peak(&clearing),
-        )
-        .but(Verdict::Direction, COUNTED),
-        Measure::new(
-            Unit::Saved,
-            "clearing: tokens saved over the run",
-            "39.3 %",
-            (39.25, 39.35),
-            single(less(&clearing)),
-        )
-        .but(Verdict::Direction, COUNTED),
-        Measure::new(
-            Unit::Saved,
-            "the same, notes not counted (`clear_exclude`): smaller largest prompt",
-            "48.4 %",
-            (48.35, 48.45),
-            peak(&of_reads),
-        ),
-        Measure::new(
-            Unit::Saved,
-            "and tokens saved over the run",
-            "39.3 %",
-            (39.25, 39.35),
-            single(less(&of_reads)),
-        ),
-        Measure::exact("compaction: summaries", "1", 1.0, compaction.summary.compactions as f64),
-        Measure::exact("compaction: largest prompt", "169,164", 169_164.0, answered as f64),
-        Measure::exact("compaction: turn of the summary", "4", 4.0, summarised as f64),
+        single(wide.summary.peak_context_tokens as f64),
+        single(narrow.summary.steps_completed as f64),
+        peak(&clearing),
+        single(less(&clearing)),
+        peak(&of_reads),
+        single(less(&of_reads)),
+        single(compaction.summary.compactions as f64),
+        single(answered as f64),
+        single(summarised as f64),
     ]
 }
-
-/// Reason why our replay clears more than the API did.
-const COUNTED: &str = "the API cleared nothing at the third turn and the same four documents at \
-                       each later one, as if it did not count the notes between them; ours \
-                       counts every tool use, as the documentation says";

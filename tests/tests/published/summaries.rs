@@ -9,25 +9,9 @@ use ctxbench_session::fact::{Fact, FactKind};
 use ctxbench_session::{Entry, Session};
 use serde_json::Value;
 
-use super::{Figure, Measure, Unit, Verdict, single};
+use super::{Span, single};
 use crate::common::recordings;
 use crate::common::replayed::run_with;
-
-pub const IDENTIFIERS: Figure = Figure {
-    by: "claude-code-context-profiler 0.0.1, benchmark",
-    link: "https://pypi.org/project/claude-code-context-profiler/",
-    claim: "after a compaction by a model's summary, 29.1 % of the paths and error classes of a session are in the context; with a header without facts instead of the summary, 28.1 %.",
-    conditions: "12 sessions of Claude Code; the newest turns stay verbatim, the rest is \
-                 summarised by Claude Haiku, which is asked for paths and errors. A path counts if it appears as in the tool call. Intervals: 29.1 % [13.2, 68.5] in \
-                 the context, files read 36.2 % [13.7, 74.7], and 1.0 points [0.0, 4.1] that the \
-                 summary adds to the header.",
-    tried: "two recorded sessions of Claude Code 2.1.39 \
-            ([labels](../tests/data/labels/README.md)) with the summaries that their model, \
-            Claude Opus 4.6, wrote (`--summarizer scripted`) and nothing else after them \
-            (`claude-code:restore_files=0`); the facts are paths in calls of Read, Write, Edit and \
-            MultiEdit before the compaction, as the publication finds them. Measured as *in summary*, so without the verbatim turns, in both sessions together.",
-    trial: identifiers,
-};
 
 /// Returns the paths in calls of file tools of the main conversation before its compaction, with
 /// the message of the first such call.
@@ -89,31 +73,8 @@ fn in_summary(literal: fn(&str) -> &str) -> f64 {
     100.0 * carried as f64 / lost as f64
 }
 
-fn identifiers() -> Vec<Measure> {
+pub fn identifiers() -> Vec<Span> {
     let whole = in_summary(|path| path);
     let name = in_summary(|path| path.rsplit('/').next().unwrap_or(path));
-    vec![
-        Measure::new(
-            Unit::Share,
-            "paths as called, in the summary itself",
-            "1.0 points [0.0, 4.1]",
-            (0.0, 4.1),
-            single(whole),
-        ),
-        Measure::new(
-            Unit::Share,
-            "files by their name, in the summary itself",
-            "29.1 % [13.2, 68.5]",
-            (13.2, 68.5),
-            single(name),
-        )
-        .but(
-            Verdict::Differs,
-            "calls have absolute paths and these summaries name files from the project's \
-                  folder, which the published rule counts as lost; it finds \
-                  nearly as much after a header without facts, so not in the summary. \
-                  Another model wrote \
-                  these",
-        ),
-    ]
+    vec![single(whole), single(name)]
 }

@@ -59,28 +59,18 @@ pub struct Step {
     calls: Vec<Call>,
 }
 
-/// Event after a turn.
-#[derive(Clone, Debug)]
-pub enum Between {
-    Nothing,
-    Compact(Option<&'static str>),
-    Restart,
-    Idle(u64),
-    Rewind,
-    Clear,
-}
-
 /// A user message and the replies to it.
 #[derive(Clone, Debug)]
 pub struct Turn {
     user: Words,
     image: bool,
     steps: Vec<Step>,
-    then: Between,
+    /// Event after the turn. A rewind goes half way back; every second clear is a new session.
+    then: Option<Entry>,
 }
 
 /// Source of the window and the output limit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 enum Limits {
     /// The session's own limits. A strategy's absolute constants may be larger.
     Given,
@@ -141,14 +131,18 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
+    let compact = |words: Option<&str>| {
+        Some(Entry::Compact { instructions: words.map(str::to_string), at: None })
+    };
+    let rewind = Entry::Rewind { to: String::new(), mode: Default::default(), instructions: None };
     let then = prop_oneof![
-        12 => Just(Between::Nothing),
-        1 => Just(Between::Compact(None)),
-        1 => Just(Between::Compact(Some("keep every file name"))),
-        1 => Just(Between::Restart),
-        1 => (1_u64..8_000_000).prop_map(Between::Idle),
-        1 => Just(Between::Rewind),
-        1 => Just(Between::Clear)
+        12 => Just(None),
+        1 => Just(compact(None)),
+        1 => Just(compact(Some("keep every file name"))),
+        1 => Just(Some(Entry::Restart)),
+        1 => (1_u64..8_000_000).prop_map(|ms| Some(Entry::Idle { ms })),
+        1 => Just(Some(rewind)),
+        1 => Just(Some(Entry::Clear))
     ];
     let last = words(150).prop_map(|w| Step { reasoning: None, text: Some(w), calls: vec![] });
     (words(300), prop::bool::weighted(0.05), prop::collection::vec(step(), 0..5), last, then)
@@ -194,23 +188,14 @@ impl Plan {
         for f in &mut b.facts[..said_before] {
             f.needs = vec![last.clone()];
         }
-        let scale = if self.limits == Limits::Given {
-            1.0
-        } else {
-            self.window as f64 / FULL_WINDOW as f64
+        let scaled = self.window as f64 / FULL_WINDOW as f64;
+        let (scale, context_window, max_output) = match self.limits {
+            Limits::Given => (1.0, Some(self.window), Some(self.max_output)),
+            Limits::Scaled => (scaled, Some(FULL_WINDOW), Some(FULL_OUTPUT)),
+            Limits::Model => (scaled, None, None),
         };
-        let (window, output) = match self.limits {
-            Limits::Given => (Some(self.window), Some(self.max_output)),
-            Limits::Scaled => (Some(FULL_WINDOW), Some(FULL_OUTPUT)),
-            Limits::Model => (None, None),
-        };
-        let header = Header {
-            version: 1,
-            id: "random".into(),
-            context_window: window,
-            max_output: output,
-            ..Default::default()
-        };
+        let id = "random".to_string();
+        let header = Header { version: 1, id, context_window, max_output, ..Default::default() };
         let session = Session { header, entries: b.entries, facts: b.facts };
         Scenario { id: "random".into(), scale, session, ..Default::default() }
     }
@@ -226,25 +211,19 @@ impl Plan {
                 *text = text.replace(&f.tokens[0], "(cut)").into();
             }
         };
+        let hide_in = |text: &mut Option<Arc<str>>, parts: &mut Option<Vec<Part>>| {
+            text.iter_mut().for_each(hide);
+            for part in parts.iter_mut().flatten() {
+                if let Part::Text(text) = part {
+                    hide(text);
+                }
+            }
+        };
         let all: String = facts.iter().map(|f| format!(" {}", f.tokens[0])).collect();
         for e in &mut scenario.session.entries {
             match e {
-                Entry::User(u) => {
-                    u.text.iter_mut().for_each(hide);
-                    u.parts.iter_mut().flatten().for_each(|p| {
-                        if let Part::Text(text) = p {
-                            hide(text);
-                        }
-                    });
-                }
-                Entry::Tool(t) => {
-                    t.output.iter_mut().for_each(hide);
-                    t.parts.iter_mut().flatten().for_each(|p| {
-                        if let Part::Text(text) = p {
-                            hide(text);
-                        }
-                    });
-                }
+                Entry::User(u) => hide_in(&mut u.text, &mut u.parts),
+                Entry::Tool(t) => hide_in(&mut t.output, &mut t.parts),
                 // A reply in which a fact arises may contain it, but these facts arise in user
                 // messages and results.
                 Entry::Assistant(a) => {
@@ -303,30 +282,18 @@ impl Builder<'_> {
     fn turn(&mut self, n: usize, t: &Turn) {
         let id = format!("u{n}");
         let text = format!("{} {}", self.fact(&id), t.user.text());
-        let mut user = UserEntry { id, ..Default::default() };
-        match t.image {
-            false => user.text = Some(text.into()),
-            true => user.parts = Some(vec![Part::Text(text.into()), image()]),
-        }
-        self.entries.push(Entry::User(user));
+        let (text, parts) = content(text, t.image);
+        self.entries.push(Entry::User(UserEntry { id, text, parts, ..Default::default() }));
         for (i, s) in t.steps.iter().enumerate() {
             self.step(n, i, s);
         }
-        match t.then {
-            Between::Nothing => {}
-            Between::Compact(words) => self
-                .entries
-                .push(Entry::Compact { instructions: words.map(str::to_string), at: None }),
-            Between::Restart => self.entries.push(Entry::Restart),
-            Between::Idle(ms) => self.entries.push(Entry::Idle { ms }),
-            Between::Rewind => self.entries.push(Entry::Rewind {
-                to: format!("u{}", n / 2),
-                mode: Default::default(),
-                instructions: None,
-            }),
-            Between::Clear if n % 2 == 1 => self.entries.push(Entry::NewSession),
-            Between::Clear => self.entries.push(Entry::Clear),
-        }
+        self.entries.extend(t.then.clone().map(|event| match event {
+            Entry::Rewind { mode, instructions, .. } => {
+                Entry::Rewind { to: format!("u{}", n / 2), mode, instructions }
+            }
+            Entry::Clear if n % 2 == 1 => Entry::NewSession,
+            other => other,
+        }));
     }
 
     fn step(&mut self, turn: usize, at: usize, s: &Step) {
@@ -356,24 +323,23 @@ impl Builder<'_> {
             if self.results.is_multiple_of(3) {
                 text = format!("{} {text}", self.fact(&id));
             }
-            let mut tool = ToolEntry {
-                call_id: id,
-                is_error: c.is_error.then_some(true),
-                ..Default::default()
-            };
-            match c.image {
-                false => tool.output = Some(text.into()),
-                true => tool.parts = Some(vec![Part::Text(text.into()), image()]),
-            }
-            self.entries.push(Entry::Tool(tool));
+            let (call_id, is_error) = (id, c.is_error.then_some(true));
+            let (output, parts) = content(text, c.image);
+            let result = ToolEntry { call_id, is_error, output, parts, ..Default::default() };
+            self.entries.push(Entry::Tool(result));
         }
     }
 }
 
-fn image() -> Part {
-    Part::Image(Media {
+/// Returns a text as such, or in parts with an image.
+fn content(text: String, with_image: bool) -> (Option<Arc<str>>, Option<Vec<Part>>) {
+    if !with_image {
+        return (Some(text.into()), None);
+    }
+    let image = Media {
         media_type: "image/png".into(),
         url: "data:image/png;base64,iVBORw0KGgo=".into(),
         name: Some("shot.png".into()),
-    })
+    };
+    (None, Some(vec![Part::Text(text.into()), Part::Image(image)]))
 }

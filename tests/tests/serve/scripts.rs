@@ -1,43 +1,21 @@
 //! Sessions as scripts of the server's replies.
 
+use ctxbench_agents::serve::ReplyScript;
+
 use super::*;
 
-pub(super) fn session() -> Session {
-    let user = |id: &str, text: &str| {
-        Entry::User(UserEntry { id: id.into(), text: Some(text.into()), ..Default::default() })
-    };
-    let call =
-        ToolCall { id: "c1".into(), name: "read".into(), arguments: r#"{"path":"a"}"#.into() };
-    let entries = vec![
-        user("u1", "Read a"),
-        Entry::Assistant(AssistantEntry {
-            id: "a1".into(),
-            reasoning: Some("hm".into()),
-            calls: vec![call],
-            ..Default::default()
-        }),
-        Entry::Tool(ToolEntry {
-            call_id: "c1".into(),
-            output: Some("out".into()),
-            ..Default::default()
-        }),
-        Entry::Assistant(AssistantEntry {
-            id: "a2".into(),
-            text: Some("It says out.".into()),
-            ..Default::default()
-        }),
-    ];
-    Session { entries, ..Default::default() }
+/// Starts a server that gives the replies of a session.
+pub(super) async fn scripted() -> Here {
+    let text = include_bytes!("../../data/serve/script.jsonl");
+    let session = ctxbench_scenarios::jsonl::read(text, "script.jsonl").unwrap().session;
+    let script = ReplyScript::new(&session);
+    Here::new(ServeOptions { speaker: Some(Box::new(script)), ..ServeOptions::default() }).await
 }
 
 #[tokio::test]
 async fn session_script_works_on_every_wire() {
     for (wire, path) in ROUTES {
-        let here = Here::new(ServeOptions {
-            speaker: Some(Box::new(ReplyScript::new(&session()))),
-            ..ServeOptions::default()
-        })
-        .await;
+        let here = scripted().await;
         let mut body = asking(wire, "Read a");
         let first = here.post(path, &body).await;
         let reply = first.reply(wire);

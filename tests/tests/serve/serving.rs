@@ -2,10 +2,9 @@
 
 mod assemble;
 
-use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use ctxbench_agents::serve::{FAULT_HEADER, ServeOptions, Server};
 use ctxbench_core::request::{ModelError, Reply};
@@ -15,6 +14,8 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
+
+use crate::common::json_lines;
 
 pub use assemble::assembled;
 
@@ -58,22 +59,9 @@ impl Answer {
 pub struct Here {
     address: SocketAddr,
     pub now: Arc<AtomicU64>,
-    pub log: Arc<Mutex<Vec<u8>>>,
+    log: tempfile::NamedTempFile,
     pub stop: Option<tokio::sync::oneshot::Sender<()>>,
     pub running: tokio::task::JoinHandle<()>,
-}
-
-#[derive(Clone)]
-struct SharedLog(Arc<Mutex<Vec<u8>>>);
-
-impl Write for SharedLog {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 impl Here {
@@ -83,16 +71,12 @@ impl Here {
     }
 
     pub async fn new(options: ServeOptions) -> Here {
-        let (now, log) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let (now, log) = (Arc::new(AtomicU64::new(0)), tempfile::NamedTempFile::new().unwrap());
         let clock = now.clone();
         let clock = Arc::new(move || clock.load(Ordering::SeqCst));
-        let server = Server::bind(ServeOptions {
-            clock,
-            log: Some(Box::new(SharedLog(log.clone()))),
-            ..options
-        })
-        .await
-        .unwrap();
+        let file = Box::new(log.reopen().unwrap());
+        let server =
+            Server::bind(ServeOptions { clock, log: Some(file), ..options }).await.unwrap();
         let address = server.address();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(server.run(async move { drop(stopped.await) }));
@@ -141,11 +125,11 @@ impl Here {
         self.ask("POST", path, &[(FAULT_HEADER, fault)], body.to_string()).await
     }
 
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log.path()).unwrap()
+    }
+
     pub fn lines(&self) -> Vec<Value> {
-        String::from_utf8(self.log.lock().unwrap().clone())
-            .unwrap()
-            .lines()
-            .map(|l| serde_json::from_str(l).unwrap())
-            .collect()
+        json_lines(&self.log())
     }
 }

@@ -15,12 +15,14 @@ pub mod sdk;
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub use jsonl::jsonl;
+pub use jsonl::{json_lines, jsonl};
 
 /// A Claude Code transcript: a question, a file read, an answer, and another question that needs
 /// the file's port.
@@ -32,10 +34,37 @@ pub const CODEX: &str = include_str!("../../data/codex.jsonl");
 /// A session of one question and its answer.
 pub const SESSION: &str = include_str!("../../data/session.jsonl");
 
+/// A row of a CSV file by column name.
+pub type Row = BTreeMap<String, String>;
+
+/// Returns the path of a file in the repository.
+pub fn repository(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(name)
+}
+
+/// Returns the path of a file in `tests/data`.
+pub fn data(name: &str) -> PathBuf {
+    repository("tests/data").join(name)
+}
+
+/// Compresses bytes.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::default());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
 /// A temporary folder in which commands run.
 pub struct CommandFolder(TempDir);
 
 impl CommandFolder {
+    /// Creates a folder with one file.
+    pub fn with(name: &str, content: impl AsRef<[u8]>) -> CommandFolder {
+        let here = CommandFolder::new();
+        here.write(name, content);
+        here
+    }
+
     /// Creates an empty folder.
     pub fn new() -> CommandFolder {
         CommandFolder(tempfile::tempdir().unwrap())
@@ -53,6 +82,20 @@ impl CommandFolder {
         std::fs::write(path, content).unwrap();
     }
 
+    /// Sets the permissions of a file.
+    #[cfg(unix)]
+    pub fn chmod(&self, name: &str, mode: u32) {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(self.path(name), mode).unwrap();
+    }
+
+    /// Returns the permissions of a file.
+    #[cfg(unix)]
+    pub fn mode(&self, name: &str) -> u32 {
+        let permissions = std::fs::metadata(self.path(name)).unwrap().permissions();
+        std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777
+    }
+
     /// Returns the text of a file.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
@@ -63,10 +106,21 @@ impl CommandFolder {
         serde_json::from_str(&self.read(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Returns the rows of a CSV file by column name.
-    pub fn csv(&self, name: &str) -> Vec<BTreeMap<String, String>> {
+    /// Returns the rows of a CSV file.
+    pub fn csv(&self, name: &str) -> Vec<Row> {
         let mut reader = csv::Reader::from_path(self.path(name)).unwrap();
         reader.deserialize().map(|r| r.unwrap()).collect()
+    }
+
+    /// Returns the first row of a strategy in the summary of a results folder.
+    pub fn row(&self, out: &str, strategy: &str) -> Row {
+        let mut rows = self.csv(&format!("{out}/summary.csv")).into_iter();
+        rows.find(|r| r["strategy"] == strategy).unwrap_or_else(|| panic!("no row of {strategy}"))
+    }
+
+    /// Returns the records in a results folder.
+    pub fn runs(&self, out: &str) -> Vec<Value> {
+        self.json(&format!("{out}/results.json"))["runs"].as_array().unwrap().clone()
     }
 
     /// Returns the content of every file below `name` by its relative path.
@@ -86,13 +140,20 @@ impl CommandFolder {
         Run { command, line: line.to_string() }
     }
 
+    /// Runs a command that must exit with this code and print these messages.
+    #[track_caller]
+    pub fn fails(&self, line: &str, code: i32, words: &[&str]) -> Output {
+        let out = self.run(line).fails_with(code);
+        out.stderr_contains(words);
+        out
+    }
+
     /// Runs a command that must exit with 2, print these messages and no results, and change no
     /// file.
     #[track_caller]
     pub fn refuses(&self, line: &str, words: &[&str]) {
         let before = self.files("");
-        let out = self.run(line).fails_with(2);
-        out.stderr_contains(words);
+        let out = self.fails(line, 2, words);
         assert_eq!(out.stdout, "", "`{line}` printed results");
         let after = self.files("");
         assert!(before == after, "`{line}` changed something: {:?}", after.keys());
@@ -110,6 +171,12 @@ fn collect(dir: &Path, below: &str, out: &mut BTreeMap<String, Vec<u8>>) {
             out.insert(name, std::fs::read(&path).unwrap());
         }
     }
+}
+
+/// Sends a signal to a process.
+pub fn signal(name: &str, process: &Child) {
+    let id = process.id().to_string();
+    assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
 }
 
 /// A command about to run.
@@ -152,6 +219,21 @@ impl Run {
         self
     }
 
+    /// Writes the results to a file or a pipe.
+    pub fn stdout(mut self, to: impl Into<Stdio>) -> Run {
+        self.command.stdout(to);
+        self
+    }
+
+    /// Starts the program by a shell after other commands, such as `ulimit -f 1;`.
+    pub fn after(self, commands: &str) -> Run {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{commands} exec \"$0\" \"$@\""));
+        shell.arg(self.command.get_program()).args(self.command.get_args());
+        shell.current_dir(self.command.get_current_dir().unwrap()).stdin(Stdio::null());
+        Run { command: shell, line: self.line }
+    }
+
     /// Returns the command, for settings that this builder lacks.
     pub fn command(self) -> Command {
         self.command
@@ -162,13 +244,20 @@ impl Run {
         self.fails_with(0)
     }
 
-    /// Runs the command and requires this exit code and no panic.
-    pub fn fails_with(mut self, code: i32) -> Output {
+    /// Runs the command and requires this exit code.
+    pub fn fails_with(self, code: i32) -> Output {
+        let line = self.line.clone();
+        let out = self.output();
+        assert_eq!(out.code, Some(code), "ctxbench {line}\n{}\n{}", out.stdout, out.stderr);
+        out
+    }
+
+    /// Runs the command and requires no panic.
+    pub fn output(mut self) -> Output {
         let out = self.command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
         let out =
             Output { code: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) };
-        assert_eq!(out.code, Some(code), "ctxbench {}\n{}\n{}", self.line, out.stdout, out.stderr);
         assert!(!out.stderr.contains("panicked"), "ctxbench {}\n{}", self.line, out.stderr);
         out
     }
@@ -180,6 +269,21 @@ impl Output {
     pub fn stderr_contains(&self, words: &[&str]) -> &Output {
         for w in words {
             assert!(self.stderr.contains(w), "{w:?} is missing in the messages:\n{}", self.stderr);
+        }
+        self
+    }
+
+    /// Parses the results as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.stdout))
+    }
+
+    /// Checks that neither results nor messages contain any of these texts.
+    #[track_caller]
+    pub fn lacks(&self, words: &[&str]) -> &Output {
+        let all = format!("{}{}", self.stdout, self.stderr);
+        for w in words {
+            assert!(!all.contains(w), "{w:?} is in the output:\n{all}");
         }
         self
     }
