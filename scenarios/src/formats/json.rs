@@ -161,8 +161,7 @@ impl<'a> Document<'a> {
                 Ok(object) => out.push(RecordedLine { number, object }),
                 Err(e) => {
                     let what = format!("item {n} is not an object ({e})");
-                    notes.warnings.push(format!("{}:{number}: {what}; left out", self.file));
-                    notes.broken.get_or_insert((number, what));
+                    notes.leave_out(self.file, number, what);
                 }
             }
         }

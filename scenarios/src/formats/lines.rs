@@ -54,7 +54,7 @@ pub(super) fn session(
     source: &Source<'_>,
     beside: Vec<PathBuf>,
     sink: &mut Sink<'_>,
-    read: fn(Vec<RecordedLine>, &str, &mut Recording),
+    read: fn(Vec<RecordedLine>, &str, Recording) -> Recording,
 ) -> Result<(), Ended> {
     let mut out = Recording::default();
     let mut lines = of_lines(source, &mut out)?;
@@ -63,9 +63,7 @@ pub(super) fn session(
         let others = others.collect::<Result<Vec<_>, _>>()?;
         lines = merged(std::iter::once(lines).chain(others));
     }
-    out.beside = beside;
-    read(lines, source.name(), &mut out);
-    sink(Ok(out))
+    sink(Ok(read(lines, source.name(), Recording { beside, ..out })))
 }
 
 /// Merges the objects of a session and its companions in chronological order, keeping the order of

@@ -1,7 +1,7 @@
 //! What the readers of the formats share.
 
 pub(super) use ctxbench_core::content::Part;
-pub(super) use ctxbench_session::Trigger;
+pub(super) use ctxbench_session::{Billing, Trigger};
 pub(super) use serde_json::{Map, Value, json};
 
 pub(super) use super::format::{Ended, Format, Sink, no_parts};

@@ -45,6 +45,12 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Leaves out what stands on a line, with a warning.
+    pub(super) fn leave_out(&mut self, file: &str, line: usize, what: String) {
+        self.warnings.push(format!("{file}:{line}: {what}; left out"));
+        self.broken.get_or_insert((line, what));
+    }
+
     /// Links each step to the one before it in its conversation if the reader named no step.
     pub(super) fn link(&mut self) {
         if self.steps.iter().any(|s| s.name.is_some()) {

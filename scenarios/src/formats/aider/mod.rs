@@ -22,7 +22,6 @@ mod requests;
 use std::path::PathBuf;
 
 use crate::formats::prelude::*;
-use ctxbench_session::Billing;
 
 pub(super) const FORMAT: Format = Format {
     title: "Aider",

@@ -57,7 +57,7 @@ fn sniff(head: &Head) -> bool {
     })
 }
 
-fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
+fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let conversations = sidechains::split(lines);
     out.of_subagent = conversations.of_subagent;
     let left: HashSet<usize> =
@@ -68,28 +68,26 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
             pluralize(left.len(), "line")
         ));
     }
-    let mut reader = TranscriptReader::default();
+    let mut reader = TranscriptReader { out, ..TranscriptReader::default() };
     for spoken in conversations.lines {
-        let from = reader.steps.len();
+        let from = reader.out.steps.len();
         let number = spoken.line.number;
         let is_aside = spoken.agent.as_ref().is_some_and(|a| conversations.asides.contains(a));
         reader.line(spoken);
         if left.contains(&number) || is_aside {
-            reader.steps[from..].iter_mut().for_each(|s| s.view = View::Calls);
+            reader.out.steps[from..].iter_mut().for_each(|s| s.view = View::Calls);
         }
     }
-    out.version = reader.version;
-    let mut steps = reader.steps;
-    compactions::commands(&mut steps);
-    out.left_out.extend(compactions::summaries(&mut steps).map(|why| format!("{file}: {why}")));
-    out.steps = steps;
-    out.route = reader.ids.route();
+    let TranscriptReader { mut out, ids, .. } = reader;
+    compactions::commands(&mut out.steps);
+    let alone = compactions::summaries(&mut out.steps);
+    out.left_out.extend(alone.map(|why| format!("{file}: {why}")));
+    Recording { route: ids.route(), ..out }
 }
 
 #[derive(Default)]
 struct TranscriptReader {
-    steps: Vec<RecordingStep>,
-    version: Option<String>,
+    out: Recording,
     /// The first prompt of replies without a named request, by the message's id.
     first_prompts: HashMap<String, u64>,
     ids: route::Ids,
@@ -120,11 +118,11 @@ impl TranscriptReader {
         if let Some(kind) = unknown {
             let agent = step.agent.clone();
             let unknown = RecordingStep::new(0, None, StepKind::Unknown(kind));
-            self.steps.push(RecordingStep { agent, ..unknown });
+            self.out.steps.push(RecordingStep { agent, ..unknown });
         }
         let mut what = self.step_kind(&line);
         self.inside(&step, o, &mut what);
-        self.steps.push(RecordingStep { what, ..step });
+        self.out.steps.push(RecordingStep { what, ..step });
     }
 
     /// Adds the requests that the provider made inside a reply, at the first line of the reply.
@@ -139,19 +137,26 @@ impl TranscriptReader {
         }
         for (view, what) in inside {
             let (line, stamp, agent) = (step.line, step.stamp.clone(), step.agent.clone());
-            self.steps.push(RecordingStep { line, stamp, agent, view, what, ..Default::default() });
+            self.out.steps.push(RecordingStep {
+                line,
+                stamp,
+                agent,
+                view,
+                what,
+                ..Default::default()
+            });
         }
     }
 
     fn note_version(&mut self, step: &RecordingStep, o: &Map<String, Value>) {
         let Some(new) = str_of(o, "version") else { return };
-        if let Some(old) = self.version.as_deref().filter(|old| *old != new) {
+        if let Some(old) = self.out.version.as_deref().filter(|old| *old != new) {
             let text = format!("the client changed from {old} to {new}");
             let what = StepKind::Note { kind: NoteKind::Settings, text };
             let note = RecordingStep::new(step.line, None, what);
-            self.steps.push(RecordingStep { agent: step.agent.clone(), ..note });
+            self.out.steps.push(RecordingStep { agent: step.agent.clone(), ..note });
         }
-        self.version = Some(new.to_string());
+        self.out.version = Some(new.to_string());
     }
 
     fn step_kind(&mut self, line: &RecordedLine) -> StepKind {

@@ -115,7 +115,7 @@ fn steps(
             && let Some(next) = requests.next_if(|next| ms.is_none() || next.at_ms <= ms)
         {
             if let Some(unanswered) = request.replace(next) {
-                reader.steps.push(alone(number, unanswered, &model_at));
+                reader.out.steps.push(alone(number, unanswered, &model_at));
             }
             if ms.is_none() {
                 if without_reply == 0 {
@@ -131,15 +131,15 @@ fn steps(
         object.extend(ms.and_then(time_of).map(|time| ("timestamp".to_string(), json!(time))));
         reader.item(number, &object);
         if let (Some(StepKind::Reply(reply)), Some(request)) =
-            (reader.steps.last_mut().map(|s| &mut s.what), request)
+            (reader.out.steps.last_mut().map(|s| &mut s.what), request)
         {
             reply.counters = Ok(request.counters);
         }
     }
-    let line = reader.steps.last().map_or(1, |step| step.line);
+    let line = reader.out.steps.last().map_or(1, |step| step.line);
     let rest = requests.map(|request| alone(line, request, &model_at));
-    reader.steps.extend(rest.collect::<Vec<_>>());
-    reader.steps
+    reader.out.steps.extend(rest.collect::<Vec<_>>());
+    reader.out.steps
 }
 
 /// Returns a request without a reply in the conversation.

@@ -95,10 +95,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                         out.warnings.push(format!("{file}:{number}: {what}; left out"));
                     }
                     Ok(seen) => found.all.push(seen),
-                    Err(why) => {
-                        out.warnings.push(format!("{file}:{number}: {why}; left out"));
-                        out.broken.get_or_insert((number, why));
-                    }
+                    Err(why) => out.leave_out(file, number, why),
                 }
             }
             Ok(Line::Passed(call)) if !call.known => passed += 1,
@@ -107,9 +104,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                 "{file}:{number}: the last line breaks off; the lines before it are used"
             )),
             Err(e) => {
-                let what = format!("not a line of a recording ({e})");
-                out.warnings.push(format!("{file}:{number}: {what}; left out"));
-                out.broken.get_or_insert((number, what));
+                out.leave_out(file, number, format!("not a line of a recording ({e})"));
             }
         }
     }

@@ -1,11 +1,7 @@
 //! Items of the Responses API for tools that run at the provider, with call and result in one item.
 //! Field names follow the types of OpenAI's own packages (`openai/types/responses`).
 
-use ctxbench_core::content::Part;
-use serde_json::{Map, Value};
-
-use super::super::lines::{object_of, str_of, string};
-use super::super::recording::MessagePart;
+use crate::formats::prelude::*;
 
 pub(super) const KINDS: &[&str] = &[
     "web_search_call",

@@ -1,12 +1,6 @@
 //! Counters under the names of the APIs.
 
-use ctxbench_session::{Billing, Trigger};
-use serde_json::{Map, Value};
-
-use super::super::lines::{object_of, objects, str_of, string};
-use super::super::recording::{
-    Counters, RecordingCompaction, RecordingReply, StepKind, View, tokens,
-};
+use crate::formats::prelude::*;
 
 /// Returns what changes the price of a call, from its `usage`. Names of the standard terms count as
 /// none.
@@ -130,7 +124,6 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn read(usage: Value) -> Option<(u64, u64, u64, u64)> {
         let c = counters(usage.as_object().unwrap())?;

@@ -36,7 +36,7 @@ pub(super) fn recording(
     out.of_subagent = parent_of(&stored.info).is_some();
     let mut reader = OpenCodeReader {
         find,
-        steps: Vec::new(),
+        out,
         agents: Vec::new(),
         told: HashSet::new(),
         pruned: 0,
@@ -44,19 +44,18 @@ pub(super) fn recording(
         context: None,
     };
     reader.session(stored);
-    let OpenCodeReader { steps, pruned, told, .. } = reader;
+    let OpenCodeReader { out, pruned, told, .. } = reader;
     if pruned > 0 {
         out.left_out.push(format!(
             "{pruned} outputs were cleared by the program in later requests; they are whole here"
         ));
     }
-    out.steps = steps;
     told
 }
 
 struct OpenCodeReader<'a, 'b> {
     find: &'a mut Find<'b>,
-    steps: Vec<RecordingStep>,
+    out: &'a mut Recording,
     /// Subagents of the current messages, the innermost last.
     agents: Vec<String>,
     /// Ids of the subagents that were read. A session appears where it is first named.
@@ -86,7 +85,7 @@ impl OpenCodeReader<'_, '_> {
     }
 
     fn push(&mut self, step: RecordingStep, what: StepKind) {
-        self.steps.push(RecordingStep { agent: self.agents.last().cloned(), what, ..step });
+        self.out.steps.push(RecordingStep { agent: self.agents.last().cloned(), what, ..step });
     }
 
     fn user(&mut self, message: MessageRow) {

@@ -39,23 +39,24 @@ fn sniff(head: &Head) -> bool {
     head.objects().any(is_head) || head.objects().all(is_message) && head.objects().next().is_some()
 }
 
-fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
+fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let is_message = |l: &RecordedLine| str_of(&l.object, "type") == Some("message");
-    let left = given_up(&lines, ["id", "parentId"], is_message, file, out);
-    let mut reader = PiReader::default();
+    let left = given_up(&lines, ["id", "parentId"], is_message, file, &mut out);
+    let mut reader = PiReader { out, ..PiReader::default() };
     for (line, left) in lines.iter().zip(left) {
         reader.line(line, if left { View::Calls } else { View::Both });
     }
-    out.steps = reader.steps;
     // Files name no version of the program. Those of older formats are of older versions.
     let header = lines.iter().find(|l| str_of(&l.object, "type") == Some("session"));
     let format = header.map(|l| l.object.get("version").and_then(Value::as_u64).unwrap_or(1));
-    out.version = format.filter(|n| *n < NEWEST_FORMAT).map(|n| format!("with session format {n}"));
+    let version = format.filter(|n| *n < NEWEST_FORMAT);
+    let version = version.map(|n| format!("with session format {n}"));
+    Recording { version, ..reader.out }
 }
 
 #[derive(Default)]
 struct PiReader {
-    steps: Vec<RecordingStep>,
+    out: Recording,
     /// Name of the newest line, the default parent of the next.
     tip: Option<String>,
     /// Current thinking level and its line, and the level of the last call.
@@ -100,7 +101,7 @@ impl PiReader {
             ("message", None) => return,
             _ => StepKind::Link,
         };
-        self.steps.push(RecordingStep { what, ..step });
+        self.out.steps.push(RecordingStep { what, ..step });
     }
 
     fn message(&mut self, step: RecordingStep, id: Option<String>, m: &Map<String, Value>) {
@@ -129,7 +130,7 @@ impl PiReader {
                 if let Some(reply) = output_only(&id, m, &pieces, step.line) {
                     if view == View::Both {
                         let (view, what) = (View::Session, StepKind::Reply(reply));
-                        self.steps.push(RecordingStep { view, what, ..step.clone() });
+                        self.out.steps.push(RecordingStep { view, what, ..step.clone() });
                     }
                     view = View::Calls;
                 }
@@ -160,7 +161,7 @@ impl PiReader {
                 StepKind::Input(Input { id, pieces })
             }
         };
-        self.steps.push(RecordingStep { what, view, ..step });
+        self.out.steps.push(RecordingStep { what, view, ..step });
     }
 
     fn note_level(&mut self) {
@@ -168,7 +169,7 @@ impl PiReader {
             let level = self.level.as_deref().unwrap_or("none");
             let text = format!("the thinking level changed to {level}");
             let what = StepKind::Note { kind: NoteKind::Settings, text };
-            self.steps.push(RecordingStep::new(self.level_line, None, what));
+            self.out.steps.push(RecordingStep::new(self.level_line, None, what));
         }
         self.level_of_call.clone_from(&self.level);
     }

@@ -28,9 +28,9 @@ fn sniff(head: &Head) -> bool {
     head.objects().any(is_line)
 }
 
-fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
+fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let is_message = |l: &RecordedLine| l.object.contains_key("message");
-    let left = given_up(&lines, ["uuid", "parentUuid"], is_message, file, out);
+    let left = given_up(&lines, ["uuid", "parentUuid"], is_message, file, &mut out);
     let mut context = None;
     for (line, left) in lines.iter().zip(left) {
         let o = &line.object;
@@ -41,6 +41,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
         let (name, parent) = (string(o, "uuid"), string(o, "parentUuid"));
         out.steps.push(RecordingStep { name, parent, view, ..step });
     }
+    out
 }
 
 /// `context` is the counted tokens of the last request and its reply.
