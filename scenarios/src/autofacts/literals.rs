@@ -210,7 +210,7 @@ impl<'a> LiteralWindow<'a> {
             let made = self.made.keys().map(String::as_str);
             let known: Vec<&str> = self.seen.keys().copied().chain(made).collect();
             let literals = Literals::new(&known);
-            let found = literals.found(summary, |_, _| true);
+            let found = literals.found(summary);
             found.all().map(|i| known[i].to_string()).collect()
         };
         self.seen.retain(|literal, _| keep.contains(*literal));
