@@ -11,9 +11,9 @@ impl Companions for Memory {
     fn text(&self, name: &str) -> Result<String, String> {
         self.0.get(name).map(|s| s.to_string()).ok_or_else(|| "no such file".to_string())
     }
-    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        let text = self.text(name).map_err(|e| NoBase::Name(e, "fix it".to_string()))?;
-        super::read(&text, name, self).map_err(NoBase::Broken)
+    fn base(&self, name: &str) -> Result<Scenario, InputError> {
+        let text = self.text(name).map_err(|e| no_base(e, "fix it"))?;
+        super::read(&text, name, self)
     }
 }
 
