@@ -47,7 +47,7 @@ pub fn add(session: &mut Session) {
 }
 
 /// A use of something that was last shown long before.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Need {
     kind: FactKind,
     tokens: Vec<String>,
@@ -64,15 +64,8 @@ struct Need {
 impl Need {
     fn literal(token: &str, origin: &str, reply: &str, gap: usize) -> Need {
         let kind = if words::is_path(token) { FactKind::Artifact } else { FactKind::Value };
-        Need {
-            kind,
-            tokens: vec![token.to_string()],
-            words: Vec::new(),
-            origin: origin.to_string(),
-            part: 0,
-            reply: reply.to_string(),
-            gap,
-        }
+        let (origin, reply) = (origin.to_string(), reply.to_string());
+        Need { kind, tokens: vec![token.to_string()], origin, reply, gap, ..Need::default() }
     }
 
     fn words(kind: FactKind, words: Vec<String>, origin: &str, reply: &str, gap: usize) -> Need {

@@ -114,8 +114,7 @@ impl<'a> Document<'a> {
 
     /// Returns a value inside the document as a document.
     pub(super) fn part(&self, raw: &'a RawValue) -> Document<'a> {
-        let line = LineCounter { document: self, at: 0, line: self.line }.line_of(raw.get());
-        Document { text: raw.get(), file: self.file, line }
+        LineCounter { document: self, at: 0, line: self.line }.document(raw)
     }
 
     /// Returns the items of a list in the document, or none if there is no list.
@@ -123,12 +122,7 @@ impl<'a> Document<'a> {
         let items = list.and_then(|list| serde_json::from_str(list.get()).ok());
         let items: Vec<&RawValue> = items.unwrap_or_default();
         let mut lines = LineCounter { document: self, at: 0, line: self.line };
-        let mut item = |raw: &'a RawValue| Document {
-            text: raw.get(),
-            file: self.file,
-            line: lines.line_of(raw.get()),
-        };
-        items.into_iter().map(&mut item).collect()
+        items.into_iter().map(|raw| lines.document(raw)).collect()
     }
 
     /// Parses the text as any JSON value.
@@ -177,20 +171,20 @@ fn broken_off(line: usize) -> InputError {
 }
 
 /// Finds the line numbers of successive parts of a text.
-struct LineCounter<'a> {
-    document: &'a Document<'a>,
+struct LineCounter<'d, 'a> {
+    document: &'d Document<'a>,
     at: usize,
     line: usize,
 }
 
-impl LineCounter<'_> {
-    fn line_of(&mut self, part: &str) -> usize {
-        let text = self.document.text;
-        let from = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+impl<'a> LineCounter<'_, 'a> {
+    fn document(&mut self, part: &'a RawValue) -> Document<'a> {
+        let Document { text, file, .. } = *self.document;
+        let from = (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
         let passed = text.as_bytes().get(self.at..from).unwrap_or_default();
         self.line += passed.iter().filter(|b| **b == b'\n').count();
         self.at = self.at.max(from);
-        self.line
+        Document { text: part.get(), file, line: self.line }
     }
 }
 

@@ -69,23 +69,21 @@ pub(super) fn session(
 /// Merges the objects of a session and its companions in chronological order, keeping the order of
 /// each file. An object without a time stays with the one before it.
 fn merged(files: impl Iterator<Item = Vec<RecordedLine>>) -> Vec<RecordedLine> {
+    let timed = |lines: Vec<RecordedLine>| {
+        // The newest time so far. Times sort as text.
+        let mut newest = String::new();
+        lines.into_iter().map(move |line| {
+            if let Some(time) = str_of(&line.object, "timestamp").filter(|t| **t > *newest) {
+                newest = time.to_string();
+            }
+            (newest.clone(), line)
+        })
+    };
     let mut all: Vec<(String, RecordedLine)> = files.flat_map(timed).collect();
     // The sort is stable, so each file keeps its order. The main file's line comes first if times
     // are equal.
     all.sort_by(|a, b| a.0.cmp(&b.0));
     (1..).zip(all).map(|(number, (_, line))| RecordedLine { number, ..line }).collect()
-}
-
-/// Returns the objects, each with the newest time so far. The times sort as text.
-fn timed(lines: Vec<RecordedLine>) -> Vec<(String, RecordedLine)> {
-    let mut newest = String::new();
-    let timed = |line: RecordedLine| {
-        if let Some(time) = str_of(&line.object, "timestamp").filter(|t| **t > *newest) {
-            newest = time.to_string();
-        }
-        (newest.clone(), line)
-    };
-    lines.into_iter().map(timed).collect()
 }
 
 /// Returns for each line whether it stands on a branch that was given up: its members `id` and
@@ -105,13 +103,17 @@ pub(super) fn given_up(
     places.iter().for_each(|at| left[*at] = true);
     path_to_last(&tree).into_iter().for_each(|at| left[places[at]] = false);
     let messages = lines.iter().zip(&left).filter(|(l, left)| **left && is_message(l)).count();
-    if messages > 0 {
-        out.left_out.push(format!(
-            "{file}: left out {} of branches that the session did not end with",
-            pluralize(messages, "message")
-        ));
-    }
+    note_branches(messages, "message", file, out);
     left
+}
+
+/// Notes that some messages or lines belong to branches that were given up.
+pub(super) fn note_branches(n: usize, noun: &str, file: &str, out: &mut Recording) {
+    if n > 0 {
+        let left = pluralize(n, noun);
+        let note = "of branches that the session did not end with";
+        out.left_out.push(format!("{file}: left out {left} {note}"));
+    }
 }
 
 pub(super) fn string(object: &Map<String, Value>, key: &str) -> Option<String> {

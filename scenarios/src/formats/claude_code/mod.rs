@@ -33,8 +33,6 @@ mod sidechains;
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_util::plural::pluralize;
-
 use crate::formats::prelude::*;
 use sidechains::Spoken;
 
@@ -62,12 +60,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     out.of_subagent = conversations.of_subagent;
     let left: HashSet<usize> =
         conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
-    if !left.is_empty() {
-        out.left_out.push(format!(
-            "{file}: left out {} of branches that the session did not end with",
-            pluralize(left.len(), "line")
-        ));
-    }
+    lines::note_branches(left.len(), "line", file, &mut out);
     let mut reader = TranscriptReader { out, ..TranscriptReader::default() };
     for spoken in conversations.lines {
         let from = reader.out.steps.len();

@@ -87,16 +87,15 @@ impl RolloutCalls {
         if let Some((_, of)) = repeated {
             // A record has the provider's id.
             let id = record.counters.billing.call_id.filter(|_| record.is_record);
-            if let (Some(id), Some((_, reply))) = (&id, &mut self.unreplied)
-                && let Ok(counters) = &mut reply.counters
-            {
-                counters.billing.call_id = Some(id.clone());
-            }
-            for step in of {
-                if let (Some(id), StepKind::Reply(reply)) = (&id, &mut steps[step].what)
-                    && let Ok(counters) = &mut reply.counters
-                {
+            let name = |reply: &mut RecordingReply| {
+                if let (Some(id), Ok(counters)) = (&id, &mut reply.counters) {
                     counters.billing.call_id = Some(id.clone());
+                }
+            };
+            self.unreplied.iter_mut().for_each(|(_, reply)| name(reply));
+            for step in of {
+                if let StepKind::Reply(reply) = &mut steps[step].what {
+                    name(reply);
                 }
             }
             return None;

@@ -234,19 +234,14 @@ fn own_arguments(args: &Map<String, Value>) -> Value {
 /// Returns counters by the id of the response. `metrics` contains a single list, or one per
 /// purpose.
 pub(super) fn usages(metrics: &Value) -> HashMap<String, Counters> {
-    let mut out = HashMap::new();
-    let mut take = |list: &Value| {
-        for usage in list.as_array().into_iter().flatten().filter_map(Value::as_object) {
-            if let (Some(id), Some(counted)) = (string(usage, "response_id"), counters(usage)) {
-                let counted = counted.called(&*id);
-                out.insert(id, counted);
-            }
-        }
+    let purposes = metrics.get("usage_to_metrics").and_then(Value::as_object);
+    let all = std::iter::once(metrics).chain(purposes.into_iter().flat_map(Map::values));
+    let lists = all.filter_map(|metrics| metrics.get("token_usages")?.as_array());
+    let usage = |usage: &Value| {
+        let usage = usage.as_object()?;
+        let id = string(usage, "response_id")?;
+        let counted = counters(usage)?.called(&*id);
+        Some((id, counted))
     };
-    let lists = metrics.get("token_usages").into_iter();
-    lists.for_each(&mut take);
-    for inner in metrics.get("usage_to_metrics").and_then(Value::as_object).into_iter().flatten() {
-        inner.1.get("token_usages").into_iter().for_each(&mut take);
-    }
-    out
+    lists.flatten().filter_map(usage).collect()
 }

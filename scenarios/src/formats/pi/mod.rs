@@ -127,14 +127,18 @@ impl PiReader {
                         _ => None,
                     }));
                 }
-                if let Some(reply) = output_only(&id, m, &pieces, step.line) {
+                let counters = counters(&id, m);
+                if counters.prompt() == 0 && counters.output > 0 {
+                    // The session has the output. In the list of calls it has no counters.
                     if view == View::Both {
+                        let told = Ok(counters.clone());
+                        let reply = reply(id.clone(), m, pieces.clone(), step.line, told);
                         let (view, what) = (View::Session, StepKind::Reply(reply));
                         self.out.steps.push(RecordingStep { view, what, ..step.clone() });
                     }
                     view = View::Calls;
                 }
-                reply(id, m, pieces, step.line)
+                counted(id, m, pieces, step.line, counters)
             }
             "toolResult" => {
                 let call_id = text("toolCallId").to_string();
@@ -175,42 +179,24 @@ impl PiReader {
     }
 }
 
-/// Returns a reply for the session if output was counted, but no prompt. In the list of calls it
-/// has no counters.
-fn output_only(
-    id: &Option<String>,
-    m: &Map<String, Value>,
-    pieces: &[MessagePart],
-    line: usize,
-) -> Option<RecordingReply> {
-    let counters = identified(counters(m), id, m);
-    (counters.prompt() == 0 && counters.output > 0).then(|| RecordingReply {
-        id: id.clone(),
-        model: string(m, "model"),
-        counters: Ok(counters),
-        ..RecordingReply::new(format!("line {line}"), pieces.to_vec())
-    })
-}
-
-fn counters(m: &Map<String, Value>) -> Counters {
+/// Reads the counters of a reply. Its entry and time, which a fork of the session repeats, name the
+/// call.
+fn counters(id: &Option<String>, m: &Map<String, Value>) -> Counters {
     let none = Map::new();
     let usage = object_of(m, "usage").unwrap_or(&none);
-    Counters::read(usage, ["input", "cacheRead", "cacheWrite", "output"])
-}
-
-/// Names the call by its entry and time, which a fork of the session repeats.
-fn identified(counters: Counters, id: &Option<String>, m: &Map<String, Value>) -> Counters {
     let call = id.as_ref().zip(m.get("timestamp")).map(|(id, time)| format!("{id} {time}"));
-    counters.called(call.as_deref())
+    let names = ["input", "cacheRead", "cacheWrite", "output"];
+    Counters::read(usage, names).called(call.as_deref())
 }
 
-fn reply(
+/// Returns a reply, or a note if it has neither a prompt nor content.
+fn counted(
     id: Option<String>,
     m: &Map<String, Value>,
     pieces: Vec<MessagePart>,
     line: usize,
+    counters: Counters,
 ) -> StepKind {
-    let counters = identified(counters(m), &id, m);
     let counters = if counters.prompt() > 0 || !counters.wrong.is_empty() {
         Ok(counters)
     } else {
@@ -221,13 +207,23 @@ fn reply(
         }
         Err(text)
     };
-    StepKind::Reply(RecordingReply {
+    StepKind::Reply(reply(id, m, pieces, line, counters))
+}
+
+fn reply(
+    id: Option<String>,
+    m: &Map<String, Value>,
+    pieces: Vec<MessagePart>,
+    line: usize,
+    counters: Result<Counters, String>,
+) -> RecordingReply {
+    RecordingReply {
         id,
         model: string(m, "model"),
         counters,
         sent_ms: m.get("timestamp").and_then(Value::as_i64),
         ..RecordingReply::new(format!("line {line}"), pieces)
-    })
+    }
 }
 
 /// Converts the content of a message, which is a string or a list of blocks.
