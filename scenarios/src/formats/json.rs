@@ -135,7 +135,7 @@ impl<'a> Document<'a> {
         let (what, fix) = if self.text.trim().is_empty() {
             ("the file is empty".to_string(), "export or copy it again")
         } else if e.is_eof() {
-            return broken_off(line).at(self.file);
+            ("the JSON breaks off here".to_string(), "export or copy it again, whole")
         } else {
             (format!("not readable as JSON ({e})"), "check that the program itself wrote the file")
         };
@@ -165,10 +165,6 @@ impl<'a> Document<'a> {
 
 /// Valid content of a document, for errors.
 const EXPECTED: &str = "a recording as its program wrote it";
-
-fn broken_off(line: usize) -> InputError {
-    InputError::new(line, "the JSON breaks off here", EXPECTED, "export or copy it again, whole")
-}
 
 /// Finds the line numbers of successive parts of a text.
 struct LineCounter<'d, 'a> {

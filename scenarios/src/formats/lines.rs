@@ -1,6 +1,7 @@
 //! Lines of a recording, and access to their fields.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 pub(super) use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use ctxbench_formats::lines::{LineReader, path_to_last};
@@ -122,6 +123,12 @@ pub(super) fn string(object: &Map<String, Value>, key: &str) -> Option<String> {
 
 pub(super) fn flag(object: &Map<String, Value>, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Returns a member that is an object, or an empty one.
+pub(super) fn object_in<'a>(object: &'a Map<String, Value>, key: &str) -> &'a Map<String, Value> {
+    static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    object_of(object, key).unwrap_or(&EMPTY)
 }
 
 /// Returns the items of a list, or none if there is no list.

@@ -144,6 +144,15 @@ impl StepKind {
     pub(super) fn result(call_id: String, pieces: Vec<MessagePart>, is_error: bool) -> StepKind {
         StepKind::input(vec![MessagePart::Result { call_id, pieces, is_error }])
     }
+
+    /// Returns a reply, or the reply to the request for a summary.
+    pub(super) fn any_reply(&self) -> Option<&RecordingReply> {
+        match self {
+            StepKind::Reply(reply) => Some(reply),
+            StepKind::Compaction(c) => c.reply.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -347,6 +356,11 @@ impl Counters {
         self.input.saturating_add(self.read).saturating_add(self.write)
     }
 
+    /// Returns the tokens of the prompt and the reply.
+    pub(super) fn context(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
+    }
+
     /// Returns whether most cache writes have the long lifetime. `None` if nothing was written or
     /// the lifetime is unknown.
     pub fn is_long(&self) -> Option<bool> {
@@ -417,16 +431,11 @@ fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<InvalidCounter>
 /// that inflates the figures, then the first of the others. Counters that are merely too large are
 /// reported together with the bounds.
 pub(super) fn wrong_counters(steps: &[RecordingStep], file: &str) -> Vec<String> {
-    let wrong = |step: &RecordingStep| {
-        let reply = match &step.what {
-            StepKind::Reply(reply) => reply,
-            StepKind::Compaction(c) => c.reply.as_deref()?,
-            _ => return None,
-        };
-        let wrong = reply.counters.as_ref().ok()?.wrong.iter();
-        Some(wrong.map(|w| (step.line, w.clone())).collect::<Vec<_>>())
-    };
-    let all: Vec<(usize, InvalidCounter)> = steps.iter().filter_map(wrong).flatten().collect();
+    let mut all: Vec<(usize, &InvalidCounter)> = Vec::new();
+    for step in steps {
+        let counters = step.what.any_reply().and_then(|reply| reply.counters.as_ref().ok());
+        all.extend(counters.into_iter().flat_map(|c| &c.wrong).map(|w| (step.line, w)));
+    }
     let taken = [(bounds::TOKENS, ", the largest there is"), (0, "")];
     let note = |(taken, meaning): (u64, &str)| {
         let mut all = all.iter().filter(|(_, w)| w.taken == taken);

@@ -87,16 +87,9 @@ fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>
     let mut places = HashMap::new();
     let mut out: Vec<(usize, RecordedCall, Option<String>)> = Vec::new();
     for step in steps.iter().filter(|s| s.view == View::Calls) {
-        let (reply, is_reply) = match &step.what {
-            StepKind::Reply(reply) => (reply, true),
-            // The request for the summary of a compaction that was given up.
-            StepKind::Compaction(RecordingCompaction { reply: Some(reply), .. }) => {
-                (&**reply, false)
-            }
-            _ => continue,
-        };
+        let Some(reply) = step.what.any_reply() else { continue };
         let Some(id) = &reply.response else { continue };
-        let key = (&step.agent, id);
+        let (key, is_reply) = ((&step.agent, id), matches!(step.what, StepKind::Reply(_)));
         if kept.contains(&key) || summaries.contains(id) || !is_reply && replies.contains(id) {
             continue;
         }
@@ -289,10 +282,6 @@ impl SessionBuilder {
         self.entry(Entry::System { text, agent });
     }
 
-    fn take_held(&mut self) -> Vec<Part> {
-        self.held.remove(&self.agent).unwrap_or_default()
-    }
-
     /// Returns whether a user message or a reply was added.
     fn begun(&self) -> bool {
         self.items.iter().any(|i| i.entry.is_message())
@@ -317,7 +306,7 @@ impl SessionBuilder {
     }
 
     fn user(&mut self, id: Option<&str>, parts: Vec<Part>) {
-        let mut all = self.take_held();
+        let mut all = self.held.remove(&self.agent).unwrap_or_default();
         all.extend(parts);
         let (text, parts) = single_text(all);
         let (id, at, agent) = (self.unique(id), self.at(), self.agent.clone());

@@ -90,8 +90,7 @@ impl AtifReader<'_> {
         self.reader.item(line, &message(role, &o));
         let ids: Vec<&str> =
             objects(&o, "tool_calls").filter_map(|c| str_of(c, "tool_call_id")).collect();
-        let results = object_of(&o, "observation").into_iter().flat_map(|o| list_of(o, "results"));
-        for (n, result) in results.enumerate() {
+        for (n, result) in list_of(object_in(&o, "observation"), "results").iter().enumerate() {
             for reference in subagents_of(result) {
                 self.subagent(reference, subagents);
             }
@@ -188,7 +187,7 @@ fn message(role: &str, o: &Map<String, Value>) -> Map<String, Value> {
     let calls: Vec<Value> = objects(o, "tool_calls").map(call).collect();
     let counted = o.get("llm_call_count").and_then(Value::as_u64).is_none_or(|calls| calls <= 1);
     let usage = object_of(o, "metrics").filter(|_| counted).map(|metrics| {
-        let mut usage = object_of(metrics, "extra").cloned().unwrap_or_default();
+        let mut usage = object_in(metrics, "extra").clone();
         usage.extend(metrics.clone());
         usage
     });

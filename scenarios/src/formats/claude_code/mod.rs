@@ -33,6 +33,8 @@ mod sidechains;
 
 use std::collections::{HashMap, HashSet};
 
+use serde::Deserialize;
+
 use crate::formats::prelude::*;
 use sidechains::Spoken;
 
@@ -210,17 +212,12 @@ impl TranscriptReader {
 fn system(o: &Map<String, Value>) -> StepKind {
     match str_of(o, "subtype").unwrap_or_default() {
         "compact_boundary" => {
-            let meta = object_of(o, "compactMetadata");
-            let number = |key: &str| meta.and_then(|m| tokens(m.get(key)?));
-            let trigger = match meta.and_then(|m| str_of(m, "trigger")) {
-                Some("manual") => Some(Trigger::Manual),
-                Some("auto") => Some(Trigger::Auto),
-                _ => None,
-            };
+            let meta = object_in(o, "compactMetadata");
+            let number = |key: &str| meta.get(key).and_then(tokens);
             StepKind::Compaction(RecordingCompaction {
                 pre_tokens: number("preTokens"),
                 post_tokens: number("postTokens"),
-                trigger,
+                trigger: meta.get("trigger").and_then(|word| Trigger::deserialize(word).ok()),
                 ..RecordingCompaction::default()
             })
         }
@@ -274,9 +271,9 @@ fn is_command_trace(text: &str) -> bool {
 /// Returns the kind of an attachment. A prompt that the user typed while the agent worked is stored
 /// as an attachment; other attachments are reminders by the program.
 fn attachment(o: &Map<String, Value>) -> StepKind {
-    let attachment = object_of(o, "attachment");
-    let queued = attachment.filter(|a| str_of(a, "type") == Some("queued_command"));
-    let pieces = content(queued.and_then(|a| a.get("prompt")));
+    let attachment = object_in(o, "attachment");
+    let is_queued = str_of(attachment, "type") == Some("queued_command");
+    let pieces = content(attachment.get("prompt").filter(|_| is_queued));
     StepKind::Input(Input { id: string(o, "uuid"), pieces })
 }
 

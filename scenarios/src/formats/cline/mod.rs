@@ -125,7 +125,7 @@ fn steps(
             }
         }
         let mut object = message.object;
-        let told = object_of(&object, "modelInfo").and_then(|m| string(m, "modelId"));
+        let told = string(object_in(&object, "modelInfo"), "modelId");
         let model = told.or_else(|| model_at(ms));
         object.extend(model.map(|name| ("model".to_string(), json!(name))));
         object.extend(ms.and_then(time_of).map(|time| ("timestamp".to_string(), json!(time))));

@@ -23,8 +23,7 @@ impl CallRecord {
 
     /// Returns the tokens of the request and its reply. `None` = an estimate of the program.
     pub(super) fn context(&self) -> Option<u64> {
-        let prompt = self.counters.prompt();
-        (prompt > 0).then(|| prompt.saturating_add(self.counters.output))
+        (self.counters.prompt() > 0).then(|| self.counters.context())
     }
 
     /// Returns the counters as a reply without content.

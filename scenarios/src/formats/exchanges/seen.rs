@@ -140,17 +140,6 @@ impl Exchanges {
             (0, _) => Err("no answer arrived".to_string()),
             (status, _) => Err(format!("HTTP {status}")),
         };
-        Ok(self.view_of(line, &exchange, wire.name, prompt, reply))
-    }
-
-    fn view_of(
-        &mut self,
-        line: usize,
-        exchange: &Exchange,
-        wire: &'static str,
-        prompt: Prompt,
-        reply: Result<Reply, String>,
-    ) -> ExchangeView {
         let Prompt { model, tools, items, .. } = prompt;
         let begin = items.iter().position(|i| !is_standing(i)).unwrap_or(items.len());
         let mut placed: Vec<Placed> = Vec::with_capacity(items.len());
@@ -164,18 +153,18 @@ impl Exchanges {
             self.tools.entry(hash).or_insert(tools);
             hash
         });
-        ExchangeView {
+        Ok(ExchangeView {
             line,
             number: exchange.number,
             at_ms: exchange.at_ms,
             end_ms: exchange.end_ms,
-            wire,
+            wire: wire.name,
             model: model.to_string(),
             standing,
             tools,
             items: placed,
             reply,
-        }
+        })
     }
 }
 

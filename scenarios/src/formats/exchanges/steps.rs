@@ -9,7 +9,7 @@ use ctxbench_core::request::Reply;
 use ctxbench_provider::Content;
 
 use super::decode;
-use super::seen::{ExchangeView, Exchanges, Placed};
+use super::seen::{ExchangeView, Exchanges};
 use super::sorted::{Relation, Sorted, of_a_kind};
 use crate::formats::prelude::*;
 
@@ -236,7 +236,7 @@ impl Turn<'_, '_> {
                 self.state.shown.clear();
                 let after = seen.reply.as_ref().ok().and_then(|r| decode::counters(&r.usage));
                 self.push(StepKind::Compaction(RecordingCompaction {
-                    pre_tokens: before.map(|c| c.prompt().saturating_add(c.output)),
+                    pre_tokens: before.map(|c| c.context()),
                     post_tokens: after.map(|c| c.prompt()),
                     summary: reply.as_deref().map(words).filter(|w| !w.is_empty()),
                     reply,
@@ -273,12 +273,15 @@ impl Turn<'_, '_> {
         let of_one = |a: &usize, b: &usize| {
             items[*a].message == items[*b].message && said(a) == said(b) && *b == a + 1
         };
+        let piece = |at: &usize| {
+            let (role, content) = all.content(items[*at].hash);
+            decode::prompt_piece(content, role)
+        };
         let asks = self.is_summary && self.place.view == View::Both;
         let groups: Vec<&[usize]> = new.chunk_by(of_one).collect();
         let n = groups.len();
         for (g, group) in groups.into_iter().enumerate() {
-            let mut pieces: Vec<MessagePart> =
-                group.iter().filter_map(|at| self.piece(&items[*at])).collect();
+            let mut pieces: Vec<MessagePart> = group.iter().filter_map(piece).collect();
             if pieces.is_empty() {
                 continue;
             }
@@ -310,11 +313,6 @@ impl Turn<'_, '_> {
     fn push_content(&mut self, at: usize, view: View, what: StepKind) {
         let step = self.step(self.seen.at_ms, view, what);
         self.state.shown.push((at, step));
-    }
-
-    fn piece(&self, placed: &Placed) -> Option<MessagePart> {
-        let (role, content) = self.all.content(placed.hash);
-        decode::prompt_piece(content, role)
     }
 
     fn reply(&mut self) {

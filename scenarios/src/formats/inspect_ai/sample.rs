@@ -61,7 +61,7 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
     let mut first = true;
     for (at, RecordedLine { number: line, object }) in messages.iter().enumerate() {
         let (line, role) = (*line, str_of(object, "role"));
-        let is_summary = object_of(object, "metadata").is_some_and(|m| flag(m, "summary"));
+        let is_summary = flag(object_in(object, "metadata"), "summary");
         let due = |c: &SampleCompaction| c.before == at || is_summary;
         while let Some(SampleCompaction { what, stamp, .. }) = compactions.pop_front_if(|c| due(c))
         {

@@ -93,7 +93,8 @@ fn words(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
+/// Returns the value at a path of member names.
+pub(super) fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
     let (last, way) = path.split_last()?;
     let o = way.iter().try_fold(o, |at, key| at.get(*key)?.as_object())?;
     o.get(*last).filter(|v| !v.is_null())

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use super::{at_provider, usage};
+use super::at_provider::{self, within};
+use super::usage;
 use crate::formats::prelude::*;
 
 /// Items of the Responses API, other than messages, that are parts of a reply.
@@ -224,8 +225,8 @@ impl MessageReader {
             };
             self.push_with_inside(line, &item, what);
         }
-        let reasoning = within(o, &["usage", "output_tokens_details"]);
-        if let Some(tokens) = reasoning.and_then(|d| tokens(d.get("reasoning_tokens")?)) {
+        let reasoning = within(o, &["usage", "output_tokens_details", "reasoning_tokens"]);
+        if let Some(tokens) = reasoning.and_then(tokens) {
             let pieces = self.out.steps[before..].iter_mut().filter_map(|s| match &mut s.what {
                 StepKind::Reply(reply) => Some(&mut reply.pieces),
                 _ => None,
@@ -240,8 +241,8 @@ impl MessageReader {
         pieces: Vec<MessagePart>,
         response: Option<String>,
     ) -> StepKind {
-        let model =
-            string(o, "model").or_else(|| string(within(o, &["extra", "response"])?, "model"));
+        let model = string(o, "model")
+            .or_else(|| string(within(o, &["extra", "response"])?.as_object()?, "model"));
         let model = model.filter(|m| !m.is_empty()).or(self.model.clone());
         let mut counters = usage_of(o).and_then(usage::counters);
         if let Some(id) = str_of(o, "id").or(response.as_deref()).filter(|id| is_of_provider(id)) {
@@ -270,12 +271,7 @@ fn usage_of(o: &Map<String, Value>) -> Option<&Map<String, Value>> {
         &["response_metadata", "token_usage"],
         &["metadata", "usage"],
     ];
-    PLACES.iter().find_map(|path| within(o, path))
-}
-
-/// Returns the object at a path of member names.
-fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Map<String, Value>> {
-    path.iter().try_fold(o, |at, key| at.get(*key)?.as_object())
+    PLACES.iter().find_map(|path| within(o, path)?.as_object())
 }
 
 /// Returns whether a value is a message or an item of a conversation.

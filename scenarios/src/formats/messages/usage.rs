@@ -8,13 +8,12 @@ pub(in super::super) fn terms(usage: &Map<String, Value>) -> Billing {
     const STANDARD: &[&str] =
         &["", "standard", "default", "auto", "global", "not_available", "none"];
     let term = |key| str_of(usage, key).filter(|term| !STANDARD.contains(term)).map(Into::into);
-    let tools = object_of(usage, "server_tool_use");
-    let searches = tools.and_then(|t| tokens(t.get("web_search_requests")?));
+    let searches = object_in(usage, "server_tool_use").get("web_search_requests");
     Billing {
         speed: term("speed"),
         tier: term("service_tier"),
         region: term("inference_geo"),
-        web_searches: searches.unwrap_or_default(),
+        web_searches: searches.and_then(tokens).unwrap_or_default(),
         ..Billing::default()
     }
 }

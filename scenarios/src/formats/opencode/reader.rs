@@ -142,7 +142,7 @@ impl OpenCodeReader<'_, '_> {
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
             if let Some(c) = &counters {
-                self.context = Some(c.prompt().saturating_add(c.output));
+                self.context = Some(c.context());
             }
             let counters = counters.filter(|c| c.prompt() > 0 || !c.wrong.is_empty());
             // A fork gives new ids to the messages that it repeats, and keeps their times.
@@ -153,8 +153,8 @@ impl OpenCodeReader<'_, '_> {
                 id: id.filter(|_| n == 0),
                 model: string(&info, "modelID"),
                 counters: counters.ok_or_else(|| {
-                    let error = object_of(&info, "error").and_then(|e| str_of(e, "name"));
-                    format!("a request without counters ({})", error.unwrap_or("no error"))
+                    let error = str_of(object_in(&info, "error"), "name").unwrap_or("no error");
+                    format!("a request without counters ({error})")
                 }),
                 ..RecordingReply::new(format!("{response} {n}"), pieces)
             };
@@ -223,8 +223,7 @@ impl PendingReply {
     }
 
     fn tool(&mut self, part: &Map<String, Value>) {
-        let none = Map::new();
-        let state = object_of(part, "state").unwrap_or(&none);
+        let state = object_in(part, "state");
         let call_id = string(part, "callID").or(string(part, "id")).unwrap_or_default();
         let name = str_of(part, "tool").unwrap_or_default();
         self.pieces.push(MessagePart::call(&call_id, name, state.get("input")));
@@ -238,11 +237,11 @@ impl PendingReply {
         let mut pieces: Vec<MessagePart> = text.map(MessagePart::text).into_iter().collect();
         pieces.extend(objects(state, "attachments").filter_map(piece_of));
         let result = MessagePart::Result { call_id, pieces, is_error: status == "error" };
-        let session = |m: &Map<String, Value>| string(m, "sessionId").or(string(m, "sessionID"));
-        let times = object_of(state, "time").unwrap_or(&none);
+        let times = object_in(state, "time");
         let pruned = times.get("compacted").is_some_and(Value::is_number);
         let at = times.get("end").and_then(Value::as_f64).and_then(time::of_epoch);
-        let session = object_of(state, "metadata").and_then(session);
+        let of = object_in(state, "metadata");
+        let session = string(of, "sessionId").or(string(of, "sessionID"));
         self.results.push((result, session, pruned, at));
     }
 }
@@ -276,13 +275,13 @@ fn piece_of(part: &Map<String, Value>) -> Option<MessagePart> {
 
 fn counters(tokens: &Map<String, Value>) -> Counters {
     let mut flat = tokens.clone();
-    flat.extend(object_of(tokens, "cache").cloned().unwrap_or_default());
+    flat.extend(object_in(tokens, "cache").clone());
     let all = Counters::read(&flat, ["input", "read", "write", "output"]);
     all.and_output(tokens, "reasoning")
 }
 
 fn time_of(info: &Map<String, Value>) -> Option<String> {
-    time::of_epoch(object_of(info, "time")?.get("created")?.as_f64()?)
+    time::of_epoch(object_in(info, "time").get("created")?.as_f64()?)
 }
 
 /// Returns the id of a session.

@@ -85,8 +85,7 @@ impl EventReader {
     }
 
     fn legacy_event(&mut self, line: usize, o: &Map<String, Value>) -> Vec<StepKind> {
-        let empty = Map::new();
-        let args = object_of(o, "args").unwrap_or(&empty);
+        let args = object_in(o, "args");
         let from_user = str_of(o, "source") == Some("user");
         match (str_of(o, "action"), str_of(o, "observation")) {
             (Some(kind), _) | (None, Some(kind)) if UNSEEN.contains(&kind) => vec![],
@@ -160,7 +159,7 @@ impl EventReader {
 
     fn observed(&self, o: &Map<String, Value>) -> StepKind {
         let pieces = content(o.get("content"));
-        let called = object_of(o, "tool_call_metadata").and_then(|c| string(c, "tool_call_id"));
+        let called = string(object_in(o, "tool_call_metadata"), "tool_call_id");
         let cause = || self.calls.get(&o.get("cause")?.as_u64()?).cloned();
         match called.or_else(cause) {
             Some(id) => StepKind::result(id, pieces, str_of(o, "observation") == Some("error")),
@@ -175,7 +174,7 @@ impl EventReader {
     /// Returns knowledge of the workspace, and knowledge that the user's text triggered, unless it
     /// joins the step before.
     fn recalled(&mut self, o: &Map<String, Value>) -> Option<StepKind> {
-        let extras = object_of(o, "extras")?;
+        let extras = object_in(o, "extras");
         let all =
             ["repo_instructions", "additional_agent_instructions", "conversation_instructions"];
         let knowledge =

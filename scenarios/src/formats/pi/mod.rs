@@ -33,8 +33,7 @@ fn sniff(head: &Head) -> bool {
         str_of(o, "type") == Some("session") && o.contains_key("cwd") && o.contains_key("timestamp")
     };
     let is_message = |o: &Map<String, Value>| {
-        let role = object_of(o, "message").and_then(|m| str_of(m, "role"));
-        str_of(o, "type") == Some("message") && role.is_some()
+        str_of(o, "type") == Some("message") && str_of(object_in(o, "message"), "role").is_some()
     };
     head.objects().any(is_head) || head.objects().all(is_message) && head.objects().next().is_some()
 }
@@ -106,8 +105,7 @@ impl PiReader {
 
     fn message(&mut self, step: RecordingStep, id: Option<String>, m: &Map<String, Value>) {
         let mut pieces = pieces(m);
-        let reasoning = object_of(m, "usage").and_then(|u| tokens(u.get("reasoning")?));
-        if let Some(reasoning) = reasoning {
+        if let Some(reasoning) = object_in(m, "usage").get("reasoning").and_then(tokens) {
             // The signature of OpenAI's reasoning is the whole item. Others repeat the text.
             let is_item = |p: &&mut MessagePart| {
                 matches!(p, MessagePart::Said(Part::Reasoning { encrypted: Some(e), .. })
@@ -182,11 +180,9 @@ impl PiReader {
 /// Reads the counters of a reply. Its entry and time, which a fork of the session repeats, name the
 /// call.
 fn counters(id: &Option<String>, m: &Map<String, Value>) -> Counters {
-    let none = Map::new();
-    let usage = object_of(m, "usage").unwrap_or(&none);
     let call = id.as_ref().zip(m.get("timestamp")).map(|(id, time)| format!("{id} {time}"));
     let names = ["input", "cacheRead", "cacheWrite", "output"];
-    Counters::read(usage, names).called(call.as_deref())
+    Counters::read(object_in(m, "usage"), names).called(call.as_deref())
 }
 
 /// Returns a reply, or a note if it has neither a prompt nor content.
