@@ -4,7 +4,7 @@
 //! counting model, are text that the file lacks: system prompt and tools before the first call
 //! ([`prefix`]), reminders and hooks between two calls ([`residuals`]).
 
-use crate::{AssistantEntry, Entry, RecordedUsage};
+use crate::{Entry, RecordedUsage};
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{self, Counting};
 use ctxbench_core::tokens::Size;
@@ -120,12 +120,8 @@ fn counted<'a>(
     entry: &'a Entry,
     recorded: Option<&'a str>,
 ) -> Option<(&'a RecordedUsage, Option<&'a str>)> {
-    match entry {
-        Entry::Assistant(AssistantEntry { usage, model, .. }) => {
-            Some((usage.as_ref()?, model.as_deref().or(recorded)))
-        }
-        _ => None,
-    }
+    let reply = entry.as_reply()?;
+    Some((reply.usage.as_ref()?, reply.model.as_deref().or(recorded)))
 }
 
 /// Returns the tokens of the first counted request beyond the visible content: system prompt and tools
@@ -283,7 +279,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{RecordedCompaction, ToolEntry, UserEntry};
+    use crate::{AssistantEntry, RecordedCompaction, ToolEntry, UserEntry};
 
     /// Returns a text of `n` o200k tokens.
     fn words(n: usize) -> Option<Arc<str>> {

@@ -147,18 +147,14 @@ fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> V
                     s.agent == step.agent
                         && !matches!(&s.what, StepKind::Input(i) if i.only_added())
                 });
-                if let Some(StepKind::Compaction(RecordingCompaction {
-                    summary: none @ None,
-                    ..
-                })) = last.map(|s| &mut s.what)
+                if let Some(StepKind::Compaction(c)) = last.map(|s| &mut s.what)
+                    && c.summary.is_none()
                 {
-                    *none = text;
+                    c.summary = text;
                     continue;
                 }
-                step.what = StepKind::Compaction(RecordingCompaction {
-                    summary: text,
-                    ..Default::default()
-                });
+                let found = RecordingCompaction { summary: text, ..Default::default() };
+                step.what = StepKind::Compaction(found);
                 open = None;
             }
             StepKind::Input(input) => {
@@ -411,12 +407,9 @@ impl SessionBuilder {
         if header.title.trim().is_empty() {
             header.title = self.items.iter().find_map(title).unwrap_or_default();
         }
-        if header.model.is_none() {
-            header.model = self.items.iter().find_map(|i| match &i.entry {
-                Entry::Assistant(a) if a.agent.is_none() => a.model.clone(),
-                _ => None,
-            });
-        }
+        let mut replies = self.items.iter().filter_map(|i| i.entry.as_reply());
+        header.model =
+            replies.find_map(|reply| reply.model.clone().filter(|_| reply.agent.is_none()));
         self.warnings.extend(plausible::drop_zero_counters(&mut self.items, file));
         self.warnings.extend(plausible::drop_impossible_counters(&header, &mut self.items, file));
         if format != "aider" {
