@@ -30,11 +30,15 @@ pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> 
     let mut states: Vec<ConversationState> = Vec::new();
     states.resize_with(places.len(), ConversationState::default);
     let mut out = vec![Vec::new(); sessions];
-    for (i, (conversation, relation)) in sorted.turns.iter().enumerate() {
-        let place = &places[*conversation];
+    for (i, turn) in sorted.turns.iter().enumerate() {
+        let place = &places[turn.conversation];
         let (seen, is_summary) = (&all.all[i], sorted.summaries.contains(&i));
-        let (state, steps) = (&mut states[*conversation], &mut out[place.session]);
-        Turn { all, started, seen, place, is_summary, state, steps }.tell(relation);
+        let (state, steps) = (&mut states[turn.conversation], &mut out[place.session]);
+        let mut told = Turn { all, started, seen, place, is_summary, state, steps };
+        told.before(turn.relation);
+        let new = told.after_reply(turn.relation, &turn.new);
+        told.tail(new);
+        told.reply();
     }
     out.into_iter().map(|steps| Recording { steps, ..told.clone() }).collect()
 }
@@ -155,20 +159,6 @@ struct Turn<'a, 't> {
 }
 
 impl Turn<'_, '_> {
-    fn tell(&mut self, relation: &Relation) {
-        self.before(relation);
-        let new: Vec<usize> = match relation {
-            Relation::Begins => (0..self.seen.items.len()).collect(),
-            Relation::Extends { new }
-            | Relation::Rewound { new, .. }
-            | Relation::Edited { new } => (*new..self.seen.items.len()).collect(),
-            Relation::Compacted { new, .. } => new.clone(),
-        };
-        let new = self.after_reply(relation, new);
-        self.tail(&new);
-        self.reply();
-    }
-
     fn step(&mut self, ms: u64, view: View, what: StepKind) -> usize {
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
         let stamp = time::of_millis(self.started.saturating_add(ms));
@@ -187,11 +177,11 @@ impl Turn<'_, '_> {
     }
 
     /// Converts the contents before the conversation, and the changes to it.
-    fn before(&mut self, relation: &Relation) {
+    fn before(&mut self, relation: Relation) {
         let (all, seen) = (self.all, self.seen);
         let standing = std::mem::replace(&mut self.state.standing, seen.standing.clone());
         let tools = std::mem::replace(&mut self.state.tools, seen.tools);
-        if *relation == Relation::Begins {
+        if relation == Relation::Begins {
             for hash in &seen.standing {
                 if let Content::Text(text) = all.content(*hash).1 {
                     self.push(StepKind::System(text.to_string()));
@@ -211,20 +201,20 @@ impl Turn<'_, '_> {
             }
         }
         match relation {
-            Relation::Begins | Relation::Extends { .. } => {}
-            Relation::Rewound { to, .. } => {
+            Relation::Begins | Relation::Extends => {}
+            Relation::Rewound(to) => {
                 let shown = std::mem::take(&mut self.state.shown);
-                let (stays, gone) = shown.into_iter().partition(|(at, _)| at < to);
+                let (stays, gone) = shown.into_iter().partition(|(at, _)| *at < to);
                 (self.state.shown, self.state.pending) = (stays, None);
                 let gone: Vec<(usize, usize)> = gone;
                 gone.iter().for_each(|(_, step)| self.steps[*step].view = View::Calls);
                 self.note(NoteKind::Edit, "the user went back to an earlier message");
             }
-            Relation::Edited { .. } => {
+            Relation::Edited => {
                 self.note(NoteKind::Edit, "the program changed earlier content");
             }
-            Relation::Compacted { by, .. } => {
-                let reply = by.as_ref().map(|summary| Box::new(reply_of(&all.all[summary.by])));
+            Relation::Compacted(by) => {
+                let reply = by.map(|by| Box::new(reply_of(&all.all[by])));
                 let words = |r: &RecordingReply| {
                     let words = r.pieces.iter().filter_map(|p| match p {
                         MessagePart::Said(Part::Text(t)) => Some(t.to_string()),
@@ -248,22 +238,22 @@ impl Turn<'_, '_> {
 
     /// Determines whether the newest reply became part of the conversation. Returns the other new
     /// items.
-    fn after_reply(&mut self, relation: &Relation, new: Vec<usize>) -> Vec<usize> {
+    fn after_reply<'n>(&mut self, relation: Relation, new: &'n [usize]) -> &'n [usize] {
         let Some(step) = self.state.pending.take() else { return new };
         let items = &self.seen.items;
         let is_said = |at: &usize| self.all.is_said(items[*at].hash);
         // Changed contents of the previous request come before the reply.
         let from = match relation {
-            Relation::Edited { .. } => new.iter().position(is_said).unwrap_or(0),
+            Relation::Edited => new.iter().position(is_said).unwrap_or(0),
             _ => 0,
         };
         let said = new[from..].iter().take_while(|at| is_said(at)).count();
-        let compacted = matches!(relation, Relation::Compacted { .. });
+        let compacted = matches!(relation, Relation::Compacted(_));
         if said == 0 && !compacted && self.steps[step].view == View::Both {
             // The request was repeated, or the program continued without the reply.
             self.steps[step].view = View::Calls;
         }
-        new[from + said..].to_vec()
+        &new[from + said..]
     }
 
     /// Adds messages that this request is the first to show.
