@@ -32,14 +32,10 @@ pub fn defaults() -> Result<Vec<Scenario>, LoadError> {
 /// Returns whether a scenario has the tag `default`, without loading its session. Returns true for
 /// invalid TOML, so that loading it reports the error.
 fn is_default(id: &str) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Tagged {
-        #[serde(default)]
-        tags: Vec<String>,
-    }
     let text = Embedded { folder: id }.text("scenario.toml").unwrap_or_default();
-    let tagged = |t: Tagged| t.tags.iter().any(|tag| tag == "default");
-    toml::from_str(&text).map_or(true, tagged)
+    let has =
+        |tags: &toml::Value| tags.as_array().is_some_and(|all| all.contains(&"default".into()));
+    toml::from_str(&text).map_or(true, |t: toml::Table| t.get("tags").is_some_and(has))
 }
 
 /// Returns a built-in scenario; an error for an unknown id suggests the nearest ones.

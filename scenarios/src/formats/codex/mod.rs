@@ -163,16 +163,10 @@ impl RolloutReader {
     /// Reads the first line: the system prompt or, in old rollouts, the user's instructions. Lines
     /// after it may be the first lines of the threads that the session was forked from.
     fn meta(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
-        match str_of(payload, "model_provider") {
-            Some("openai") => {
-                self.out.route =
-                    ProviderRoute::Direct("session_meta names the provider openai".into());
-            }
-            Some(other) => {
-                self.out.route =
-                    ProviderRoute::Gateway(format!("session_meta names the provider {other}"));
-            }
-            None => {}
+        if let Some(provider) = str_of(payload, "model_provider") {
+            let is_own = provider == "openai";
+            let route = if is_own { ProviderRoute::Direct } else { ProviderRoute::Gateway };
+            self.out.route = route(format!("session_meta names the provider {provider}"));
         }
         self.out.version = string(payload, "cli_version").or(self.out.version.take());
         self.thread =
