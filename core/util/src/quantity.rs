@@ -14,7 +14,7 @@ pub fn parse_quantity(text: &str) -> Option<u64> {
 /// Parses a decimal number with the units of [`parse_quantity`] as a multiple of `10^-places`:
 /// `parse_decimal("1.5k", 2)` is 150,000. Returns `None` if it has more than `places` decimals.
 pub fn parse_decimal(text: &str, places: u32) -> Option<u64> {
-    let text = without_underscores(text);
+    let text: String = text.chars().filter(|c| *c != '_').collect();
     let (number, factor) = match text.char_indices().next_back()? {
         (end, 'k' | 'K') => (&text[..end], 1_000),
         (end, 'm' | 'M') => (&text[..end], 1_000_000),
@@ -42,10 +42,6 @@ pub fn grouped(n: u64, separator: char) -> String {
         out.push(c);
     }
     out
-}
-
-fn without_underscores(text: &str) -> String {
-    text.chars().filter(|c| *c != '_').collect()
 }
 
 /// Parses digits only: unlike `str::parse`, no sign is allowed.
