@@ -92,13 +92,9 @@ impl OpenCodeReader<'_, '_> {
         let MessageRow { line, info, parts } = message;
         let step = RecordingStep::new(line, time_of(&info), StepKind::Link);
         if let Some(part) = parts.iter().find(|p| str_of(p, "type") == Some("compaction")) {
-            let auto = flag(part, "auto");
-            let trigger = Some(if auto { Trigger::Auto } else { Trigger::Manual });
-            let compaction = RecordingCompaction {
-                pre_tokens: self.context,
-                trigger,
-                ..RecordingCompaction::default()
-            };
+            let trigger = if flag(part, "auto") { Trigger::Auto } else { Trigger::Manual };
+            let (pre_tokens, trigger) = (self.context, Some(trigger));
+            let compaction = RecordingCompaction { pre_tokens, trigger, ..Default::default() };
             self.open = Some((step.clone(), compaction));
         }
         let pieces: Vec<MessagePart> = parts.iter().filter_map(piece_of).collect();
@@ -114,7 +110,7 @@ impl OpenCodeReader<'_, '_> {
         let mut replies = Vec::new();
         for part in &parts {
             match str_of(part, "type").unwrap_or_default() {
-                "step-start" if !asked.is_empty() => {
+                "step-start" if !asked.pieces.is_empty() => {
                     replies.push(std::mem::take(&mut asked));
                 }
                 "step-finish" => {
@@ -128,7 +124,7 @@ impl OpenCodeReader<'_, '_> {
                 }
             }
         }
-        if !asked.is_empty() {
+        if !asked.pieces.is_empty() {
             replies.push(asked);
         }
         if let [one] = replies.as_mut_slice()
@@ -208,10 +204,6 @@ struct PendingReply {
 }
 
 impl PendingReply {
-    fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
     /// Takes the counters of a step or a message.
     fn counted(&mut self, o: &Map<String, Value>) {
         let Some(tokens) = object_of(o, "tokens") else { return };
