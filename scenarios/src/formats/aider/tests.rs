@@ -60,16 +60,14 @@ Because.
 fn chats_of_a_file_are_sessions_of_what_was_asked_and_answered() {
     let all = all(&Source::of_bytes(CHATS.as_bytes(), ".aider.chat.history.md"));
     let [one, two] = all.as_slice() else { panic!("{} sessions", all.len()) };
-    assert_eq!(
-        describe(&one.session),
-        [
-            "user: one\ntwo",
-            "model: Done:\n# a heading\n> a quotation\n#### a deep heading",
-            "user: why",
-            "model: Because.",
-            "call: 0",
-        ]
-    );
+    let expected = [
+        "user: one\ntwo",
+        "model: Done:\n# a heading\n> a quotation\n#### a deep heading",
+        "user: why",
+        "model: Because.",
+        "call: 0",
+    ];
+    assert_eq!(describe(&one.session), expected);
     // The session's costs so far: 0.01 and 0.04.
     let told = |e: &Entry| match e {
         Entry::Assistant(a) => a.usage.as_ref()?.billing.told_usd,

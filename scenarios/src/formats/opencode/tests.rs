@@ -84,18 +84,16 @@ fn check(loaded: &[Loaded]) {
     let [one] = loaded else { panic!("{} sessions", loaded.len()) };
     let s = &one.session;
     assert_eq!((&*s.header.id, &*s.header.title), ("ses_1", "A fix"));
-    assert_eq!(
-        describe(s),
-        [
-            "user: reminder + fix it + <image/png 26>",
-            "model: (hmS) + task[c1]{\"p\":1} + read[c2]{}",
-            "ses_2/user: look",
-            "ses_2/model: seen",
-            "result[c1]: done",
-            "result![c2]: no file",
-            "model: ready",
-        ]
-    );
+    let expected = [
+        "user: reminder + fix it + <image/png 26>",
+        "model: (hmS) + task[c1]{\"p\":1} + read[c2]{}",
+        "ses_2/user: look",
+        "ses_2/model: seen",
+        "result[c1]: done",
+        "result![c2]: no file",
+        "model: ready",
+    ];
+    assert_eq!(describe(s), expected);
     assert_eq!(counted(s), [Some([100, 10, 3, 7]), None, Some([200, 10, 3, 7])]);
     assert!(one.warnings[0].contains("1 outputs were cleared"), "{:?}", one.warnings);
 }

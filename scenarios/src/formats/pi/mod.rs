@@ -257,16 +257,14 @@ mod tests {
     #[test]
     fn messages_results_usage_and_compactions() {
         let s = import(OLD).session;
-        assert_eq!(
-            describe(&s),
-            [
-                "user: list the files",
-                "model: bash[t1]{\"command\":\"ls\"}",
-                "result[t1]: a.txt",
-                "compaction: Some(1600) None Some(\"files were listed\")",
-                "user: thanks"
-            ]
-        );
+        let expected = [
+            "user: list the files",
+            "model: bash[t1]{\"command\":\"ls\"}",
+            "result[t1]: a.txt",
+            "compaction: Some(1600) None Some(\"files were listed\")",
+            "user: thanks",
+        ];
+        assert_eq!(describe(&s), expected);
         assert_eq!(counted(&s), [Some([3, 0, 1_500, 20])]);
         assert_eq!(times(&s)[2], 3_000);
     }
