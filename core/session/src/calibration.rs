@@ -223,11 +223,10 @@ pub fn counted_factor<'a>(
     const MAX_DEFICIT: f64 = 0.995;
     const MIN_FACTOR: f64 = 0.8;
     let steps = steps(entries, by, recorded);
-    let mut ratios: Vec<(f64, i64)> = steps
-        .iter()
-        .filter(|s| s.explained >= MIN_EXPLAINED)
-        .filter_map(|s| Some((s.grown? as f64 / s.explained as f64, s.explained)))
-        .collect();
+    let explained = steps.iter().filter(|s| s.explained >= MIN_EXPLAINED);
+    let ratios =
+        explained.filter_map(|s| Some((s.grown? as f64 / s.explained as f64, s.explained)));
+    let mut ratios: Vec<(f64, i64)> = ratios.collect();
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all: i64 = ratios.iter().map(|(_, weight)| weight).sum();
     let quantile = |share: f64| {

@@ -68,12 +68,8 @@ impl MatchedLiterals<'_> {
 
     /// Returns the numbers of all literals found, in no order.
     pub fn all(&self) -> impl Iterator<Item = usize> + '_ {
-        self.of
-            .literals
-            .iter()
-            .zip(&self.seen)
-            .filter(|(_, seen)| **seen)
-            .flat_map(|(of, _)| of.iter().copied())
+        let found = self.of.literals.iter().zip(&self.seen).filter(|(_, seen)| **seen);
+        found.flat_map(|(of, _)| of.iter().copied())
     }
 }
 
@@ -170,10 +166,8 @@ impl Matcher {
         likely.dedup();
         let all = |fact: usize| self.literals[fact].clone().map(tier).min();
         let of_literals = likely.into_iter().map(|f| (f, all(f).unwrap_or(Match::Absent)));
-        let of_words = self
-            .max_words(text)
-            .into_iter()
-            .map(|(f, max)| (f, words_tier(max, self.word_counts[f])));
+        let of_words = self.max_words(text).into_iter();
+        let of_words = of_words.map(|(f, max)| (f, words_tier(max, self.word_counts[f])));
         let carried = |(_, how): &(usize, Match)| *how > Match::Absent;
         let mut out: Vec<(usize, Match)> = of_literals.chain(of_words).filter(carried).collect();
         out.sort_unstable_by_key(|(fact, _)| *fact);
