@@ -136,10 +136,8 @@ fn an_extension_takes_what_it_does_not_say() {
     let base = good(SMALL);
     assert_eq!(s.session.entries[..4], base.session.entries[..]);
     assert_eq!(s.session.entries.len(), 5);
-    assert_eq!(
-        (s.session.facts, s.session.header.context_window),
-        (base.session.facts, Some(1000))
-    );
+    let expected = (base.session.facts, Some(1000));
+    assert_eq!((s.session.facts, s.session.header.context_window), expected);
     assert_eq!((s.expect.requests, s.expect.steps, s.scale, s.tags.len()), (None, Some(3), 0.5, 0));
 }
 

@@ -191,10 +191,8 @@ impl<'a> LiteralWindow<'a> {
     fn last_known(&self, word: &str, literal: &str) -> usize {
         let folder = |path: &str| self.folders.get(path).copied().unwrap_or(0);
         if !words::is_path(literal) {
-            let name = ["this.", "self.", "cls."]
-                .iter()
-                .find_map(|of| literal.strip_prefix(of))
-                .unwrap_or(literal);
+            let own = ["this.", "self.", "cls."].iter().find_map(|of| literal.strip_prefix(of));
+            let name = own.unwrap_or(literal);
             return self.folded.get(&folded(name)).copied().unwrap_or(0);
         }
         let rooted = word.starts_with(['/', '~']);

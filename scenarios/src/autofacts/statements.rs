@@ -206,11 +206,8 @@ impl StatementWindow {
         vocabulary: &mut Vocabulary,
     ) -> Option<(f64, usize, Vec<Stem>)> {
         let stems = vocabulary.stems_of(&[line]);
-        let fresh: Vec<Stem> = stems
-            .iter()
-            .copied()
-            .filter(|s| self.shown.get(s).is_none_or(|shown| at - *shown as usize >= GAP))
-            .collect();
+        let is_fresh = |s: &Stem| self.shown.get(s).is_none_or(|shown| at - *shown as usize >= GAP);
+        let fresh: Vec<Stem> = stems.iter().copied().filter(is_fresh).collect();
         if fresh.len() < COMMON {
             return None;
         }

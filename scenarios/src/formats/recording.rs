@@ -322,6 +322,11 @@ impl MessagePart {
     }
 }
 
+/// Marks what is said as added to a message by the program.
+pub(super) fn added(pieces: Vec<MessagePart>) -> Vec<MessagePart> {
+    pieces.into_iter().map(|piece| piece.added(ContextPlace::Message)).collect()
+}
+
 /// Provider's counters of one call, tokens. Input, read and write add up to the prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {

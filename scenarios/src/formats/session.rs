@@ -391,13 +391,9 @@ impl SessionBuilder {
         if !self.begun() {
             let why = self.warnings.join("; ");
             let why = if why.is_empty() { why } else { format!(" ({why})") };
-            let fault = InputError::new(
-                1,
-                format!("no messages{why}"),
-                format!("a recording of {format} with at least one message"),
-                "check the format",
-            );
-            return Err(fault.at(file));
+            let what = format!("no messages{why}");
+            let expected = format!("a recording of {format} with at least one message");
+            return Err(InputError::new(1, what, expected, "check the format").at(file));
         }
         header.version = crate::jsonl::VERSION;
         header.started = self.start.and_then(time::of_millis);

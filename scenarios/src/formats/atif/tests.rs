@@ -29,10 +29,8 @@ fn a_trajectory_becomes_a_session_with_its_subagents() {
     assert_eq!(describe(s), expected);
     // 120 = 10 + 100 read + 10 written. The counters of the last step cover two requests.
     let [own, sub, rest @ ..] = &counted(s)[..] else { panic!("no replies") };
-    assert_eq!(
-        (own, sub, rest),
-        (&Some([10, 100, 10, 20]), &None, &[Some([150, 0, 0, 9]), None][..])
-    );
+    let expected = (&Some([10, 100, 10, 20]), &None, &[Some([150, 0, 0, 9]), None][..]);
+    assert_eq!((own, sub, rest), expected);
     assert_eq!(times(s), [0, 2_000, 2_000, 2_000]);
     assert_contains(&loaded.warnings[0], &["continues in trajectory.cont-1.json"]);
 }

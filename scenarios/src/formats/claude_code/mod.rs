@@ -248,7 +248,7 @@ fn user(o: &Map<String, Value>) -> StepKind {
         _ => true,
     };
     if flag(o, "isMeta") || pieces.iter().all(is_trace) {
-        pieces = pieces.into_iter().map(|p| p.added(ContextPlace::Message)).collect();
+        pieces = added(pieces);
     }
     StepKind::Input(Input { id, pieces })
 }

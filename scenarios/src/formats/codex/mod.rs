@@ -323,9 +323,7 @@ impl RolloutReader {
             }
             // A message of another agent.
             "agent_message" => {
-                let pieces = content(item.get("content")).into_iter();
-                let pieces = pieces.map(|p| p.added(ContextPlace::Message)).collect();
-                self.input(at, None, pieces);
+                self.input(at, None, added(content(item.get("content"))));
             }
             "ghost_snapshot" => {}
             kind => match codex::part(item) {

@@ -79,10 +79,9 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
         match escapes::from_str::<Line>(&text) {
             Ok(Line::CtxbenchRecording(header)) if header.version > VERSION => {
                 let what = format!("version {} of the recording", header.version);
-                let expected = format!("version {VERSION} or less");
-                return Err(
-                    InputError::new(number, what, expected, "take a newer ctxbench").at(file)
-                );
+                let (expected, fix) =
+                    (format!("version {VERSION} or less"), "take a newer ctxbench");
+                return Err(InputError::new(number, what, expected, fix).at(file));
             }
             Ok(Line::CtxbenchRecording(header)) => found.header = header,
             Ok(Line::Exchange(exchange)) => {

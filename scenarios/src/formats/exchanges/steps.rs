@@ -83,20 +83,16 @@ fn contains_prompt(value: &Value, prompts: &HashSet<&str>) -> bool {
 
 fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
     let weight = |exchanges: &[usize]| -> usize {
-        exchanges
-            .iter()
-            .map(|i| all.all[*i].items.len() + usize::from(all.all[*i].tools != 0))
-            .sum()
+        let exchanges = exchanges.iter().map(|i| &all.all[*i]);
+        exchanges.map(|e| e.items.len() + usize::from(e.tools != 0)).sum()
     };
     let conversations = &sorted.conversations;
     let first = |c: usize| conversations[c].exchanges[0];
     let last = |c: usize| *conversations[c].exchanges.last().unwrap_or(&0);
     let all_of_them = 0..conversations.len();
-    let heaviest = all_of_them
-        .clone()
-        .filter(|c| !is_delegated(all, sorted, *c))
-        .max_by_key(|c| (weight(&conversations[*c].exchanges), std::cmp::Reverse(*c)));
-    let main = heaviest.unwrap_or(0);
+    let own = all_of_them.clone().filter(|c| !is_delegated(all, sorted, *c));
+    let weight = |c: &usize| (weight(&conversations[*c].exchanges), std::cmp::Reverse(*c));
+    let main = own.max_by_key(weight).unwrap_or(0);
     let is_main = |c: usize| {
         let kind = || of_a_kind(all, &all.all[first(main)], &all.all[first(c)]);
         let wrote = conversations[c].exchanges.iter().any(|i| sorted.summaries.contains(i));

@@ -142,11 +142,8 @@ struct Events {
 
 impl Events {
     fn new(raw: &[Document<'_>], messages: &[RecordedLine]) -> Events {
-        let places: HashMap<&str, usize> = messages
-            .iter()
-            .enumerate()
-            .filter_map(|(n, m)| Some((str_of(&m.object, "id")?, n)))
-            .collect();
+        let ids = (0..).zip(messages).filter_map(|(n, m)| Some((str_of(&m.object, "id")?, n)));
+        let places: HashMap<&str, usize> = ids.collect();
         let mut out = Events::default();
         // The newest call that is not a reply, and compactions without their reply so far.
         let mut aside: Option<SampleEvent> = None;

@@ -60,10 +60,8 @@ fn samples_of_a_log_are_sessions() {
     // Here cache tokens are included: 1350 = 70 + 1280 read. A reply that was cut at the end has no
     // following reply.
     let s = &files.session;
-    assert_eq!(
-        (&*s.header.id, s.header.model.as_deref()),
-        ("7-epoch-2", Some("gpt-5.1-2025-11-13"))
-    );
+    let expected = ("7-epoch-2", Some("gpt-5.1-2025-11-13"));
+    assert_eq!((&*s.header.id, s.header.model.as_deref()), expected);
     assert_eq!(counted(s), [Some(usage(1300, 20, 0, 0)), Some(usage(70, 12, 1280, 0)), None]);
     assert_eq!(describe(s).last().unwrap(), "compaction: Some(1400) None None");
     assert_eq!(times(s).last(), Some(&4_000));

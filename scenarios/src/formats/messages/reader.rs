@@ -193,11 +193,10 @@ impl MessageReader {
                 }
                 vec![self.call(&call)]
             }
-            _ => at_provider::pieces(
-                kind,
-                o,
-                &format!("call-{}-{}", self.count, self.out.steps.len()),
-            ),
+            _ => {
+                let unnamed = format!("call-{}-{}", self.count, self.out.steps.len());
+                at_provider::pieces(kind, o, &unnamed)
+            }
         };
         self.reply_of(o, pieces, response)
     }

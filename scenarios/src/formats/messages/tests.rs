@@ -296,10 +296,8 @@ fn what_a_reply_went_on_with_answers_the_call_of_the_one_before() {
     ]});
     let loaded = all(&talk.to_string(), "chat.json").remove(0);
     assert_eq!(loaded.warnings, Vec::<String>::new());
-    assert_eq!(
-        describe(&loaded.session)[1..],
-        ["model: web_search[s1]{}", "result[s1]: ", "model: 8443"]
-    );
+    let expected = ["model: web_search[s1]{}", "result[s1]: ", "model: 8443"];
+    assert_eq!(describe(&loaded.session)[1..], expected);
 }
 
 #[test]
@@ -376,9 +374,7 @@ fn what_is_damaged_is_refused_or_read_in_part() {
         {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "n"}}]},
         {"role": "tool", "tool_call_id": "c", "content": "o"}]);
     for one in damaged(twice.to_string().as_bytes()) {
-        assert_eq!(
-            describe(&one.unwrap().session),
-            ["user: x", "model: n[c]{\"a\":1}", "model: n[c-2]{}", "result[c-2]: o"]
-        );
+        let expected = ["user: x", "model: n[c]{\"a\":1}", "model: n[c-2]{}", "result[c-2]: o"];
+        assert_eq!(describe(&one.unwrap().session), expected);
     }
 }

@@ -28,11 +28,8 @@ pub(in super::super) fn take_inside(
 ) -> Vec<(View, StepKind)> {
     let is_compaction = |b: &&Map<String, Value>| str_of(b, "type") == Some("compaction");
     let summary = objects(message, "content").filter(is_compaction).last();
-    let all: Vec<(&Map<String, Value>, Counters)> = usage
-        .into_iter()
-        .flat_map(|u| objects(u, "iterations"))
-        .filter_map(|i| Some((i, counters(i)?)))
-        .collect();
+    let all = usage.into_iter().flat_map(|u| objects(u, "iterations"));
+    let all: Vec<_> = all.filter_map(|i| Some((i, counters(i)?))).collect();
     let kind = |i: &Map<String, Value>| string(i, "type").unwrap_or_default();
     let answer = all.iter().rposition(|(i, _)| kind(i) == "message");
     let of_call = reply.counters.clone().unwrap_or_default().billing;

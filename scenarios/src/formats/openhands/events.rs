@@ -119,9 +119,10 @@ impl EventReader {
         action: Option<&str>,
     ) -> StepKind {
         let called = object_of(o, "tool_call_metadata");
-        let response = called.and_then(|c| object_of(c, "model_response"));
-        let id = response.and_then(|r| string(r, "id"));
-        let message = response.and_then(|r| r.get("choices")?.get(0)?.get("message")?.as_object());
+        let response = object_in(object_in(o, "tool_call_metadata"), "model_response");
+        let id = string(response, "id");
+        let choice = response.get("choices").and_then(|choices| choices.get(0));
+        let message = choice.and_then(|choice| choice.get("message")?.as_object());
         let event = o.get("id").and_then(Value::as_u64).unwrap_or_default();
         let mut pieces = Vec::new();
         let first = id.as_ref().is_none_or(|id| !self.said.contains(id));
@@ -132,11 +133,8 @@ impl EventReader {
                 pieces.extend(content(message.get("content")));
             }
             Some(_) => {}
-            None => {
-                let words =
-                    if action.is_some() { args.get("thought") } else { args.get("content") };
-                pieces.extend(content(words));
-            }
+            None if action.is_some() => pieces.extend(content(args.get("thought"))),
+            None => pieces.extend(content(args.get("content"))),
         }
         if let Some(kind) = action {
             let (call_id, name, arguments) = match called {
@@ -146,14 +144,14 @@ impl EventReader {
             pieces.push(MessagePart::call(&call_id, name, Some(&arguments)));
             self.calls.insert(event, call_id);
         }
-        let usage = || Some(counters(object_of(response?, "usage")?)?.called(id.as_deref()?));
+        let usage = || Some(counters(object_in(response, "usage"))?.called(id.as_deref()?));
         let usage = usage().filter(|_| first);
-        let mut reply = self
-            .part_of_reply(id.unwrap_or_else(|| format!("event {event} of line {line}")), pieces);
+        let id = id.unwrap_or_else(|| format!("event {event} of line {line}"));
+        let mut reply = self.part_of_reply(id, pieces);
         if let (Err(_), Some(usage)) = (&reply.counters, usage) {
             reply.counters = Ok(usage);
         }
-        reply.model = response.and_then(|r| string(r, "model")).or(reply.model);
+        reply.model = string(response, "model").or(reply.model);
         StepKind::Reply(reply)
     }
 
@@ -164,10 +162,7 @@ impl EventReader {
         match called.or_else(cause) {
             Some(id) => StepKind::result(id, pieces, str_of(o, "observation") == Some("error")),
             // Observation of an action of the user or of the program itself.
-            None => {
-                let added = pieces.into_iter().map(|p| p.added(ContextPlace::Message));
-                StepKind::input(added.collect())
-            }
+            None => StepKind::input(added(pieces)),
         }
     }
 

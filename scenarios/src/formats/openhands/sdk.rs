@@ -29,12 +29,8 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
         match escapes::from_str(&text) {
             Ok(object) => events.push(RecordedLine { number, object }),
             Err(e) => {
-                let what = format!("not an event ({e})");
-                out.warnings.push(format!(
-                    "{}:{}: {what}; left out",
-                    source.name(),
-                    e.line().max(1)
-                ));
+                let (what, line) = (format!("not an event ({e})"), e.line().max(1));
+                out.warnings.push(format!("{}:{line}: {what}; left out", source.name()));
                 out.broken.get_or_insert((number, what));
             }
         }
@@ -93,9 +89,7 @@ impl EventReader {
         let mut what = StepKind::question(string(o, "id"), pieces);
         if let StepKind::Input(input) = &mut what {
             // Placed before the question, so that the message ends with the question.
-            let added = content(o.get("extended_content")).into_iter();
-            let added: Vec<_> = added.map(|p| p.added(ContextPlace::Message)).collect();
-            input.pieces.splice(0..0, added);
+            input.pieces.splice(0..0, added(content(o.get("extended_content"))));
         }
         what
     }
