@@ -41,10 +41,8 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     assert_eq!(ids, ["a", "b", "c", "d", "deep-er-b"], "two are called b");
     let why: Vec<String> = skipped.iter().map(|(_, why)| why.to_string()).collect();
     assert_eq!(why.len(), 3, "{why:?}");
-    assert!(
-        why[0].contains("e.json: not a format that ctxbench reads; expected Session JSONL"),
-        "{why:?}"
-    );
+    let other = "e.json: not a format that ctxbench reads; expected Session JSONL";
+    assert!(why[0].contains(other), "{why:?}");
     assert!(why[2].contains("silent.jsonl: no messages in session \"b\""), "{why:?}");
     let bad = tempfile::tempdir().unwrap();
     std::fs::write(bad.path().join("e.json"), "{}").unwrap();
@@ -75,10 +73,8 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
 #[test]
 fn names_are_paths_or_built_in() {
     assert_eq!(load("login-bug").unwrap().scenarios[0].id, "login-bug");
-    assert_eq!(
-        load("all").unwrap().scenarios.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(),
-        *crate::builtin::IDS
-    );
+    let all = load("all").unwrap().scenarios;
+    assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), *crate::builtin::IDS);
     assert!(load("login-bgu").unwrap_err().to_string().contains("did you mean login-bug"));
     assert!(load("gone.jsonl").unwrap_err().to_string().contains("cannot read gone.jsonl"));
 }
@@ -186,11 +182,8 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
     std::fs::write(dir.path().join("agent-x.jsonl"), agent("s")).unwrap();
     std::fs::write(dir.path().join("agent-y.jsonl"), agent("another")).unwrap();
     let all = load_path(dir.path()).unwrap().scenarios;
-    assert_eq!(
-        all.len(),
-        2,
-        "the session with its subagent, and the one of another session by itself"
-    );
+    // The session with its subagent, and the one of another session by itself.
+    assert_eq!(all.len(), 2);
     let session = all.iter().find(|s| s.id == "s").unwrap();
     let expected = [
         "user: go",

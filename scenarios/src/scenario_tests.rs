@@ -92,10 +92,8 @@ fn a_scenario_is_a_session_with_a_story() {
     assert_eq!(&*a.calls[0].arguments, r#"{"path":"x"}"#);
     assert_eq!(tool.output.as_deref(), Some("it is 42\n"));
     assert_eq!(s.session.facts.len(), 1);
-    assert_eq!(
-        crate::jsonl::read(s.session.to_jsonl().unwrap().as_bytes(), "x").unwrap().session,
-        s.session
-    );
+    let again = crate::jsonl::read(s.session.to_jsonl().unwrap().as_bytes(), "x").unwrap();
+    assert_eq!(again.session, s.session);
 }
 
 #[test]

@@ -97,10 +97,8 @@ fn the_user_shows_things_too() {
 fn what_one_message_showed_is_one_need_of_a_reply() {
     let story = Story::new("go").reads("parse_token read_token").reads("other_token").idles(5);
     let story = story.reply("`read_token`, `parse_token` and `other_token`");
-    assert_eq!(
-        story.found(),
-        [fact("parse_token read_token", "c1", &["a8"]), fact("other_token", "c2", &["a8"])]
-    );
+    let both = [fact("parse_token read_token", "c1", &["a8"]), fact("other_token", "c2", &["a8"])];
+    assert_eq!(story.found(), both);
 }
 
 #[test]

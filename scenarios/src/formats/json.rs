@@ -233,10 +233,8 @@ mod tests {
     fn errors_say_where_it_breaks_off() {
         let of = |text| Document::new(text, "x.json").members().err().unwrap().to_string();
         let cut = of("{\n \"a\": [1,\n");
-        assert!(
-            cut.starts_with("x.json:3: the JSON breaks off here; expected a recording"),
-            "{cut}"
-        );
+        let begin = "x.json:3: the JSON breaks off here; expected a recording";
+        assert!(cut.starts_with(begin), "{cut}");
         assert!(of("").contains("the file is empty"));
         assert!(of("{\"a\" 1}").contains("x.json:1: not readable as JSON"));
     }

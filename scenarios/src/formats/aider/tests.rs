@@ -196,10 +196,6 @@ fn the_history_of_requests_gives_the_system_prompt() {
     std::fs::write(dir.path().join(".aider.llm.history"), requests).unwrap();
     let all = all(&Source::at(&path));
     assert_eq!(describe(&all[0].session)[0], "system: Be brief.\n\nEdit files.");
-    assert!(
-        all[0].warnings.iter().any(|w| w.contains(".aider.llm.history")),
-        "{:?}",
-        all[0].warnings
-    );
+    assert_contains(&all[0].warnings.join("\n"), &[".aider.llm.history"]);
     assert!(!describe(&all[1].session).iter().any(|e| e.starts_with("system")));
 }

@@ -200,11 +200,8 @@ fn a_summary_beside_the_conversation_is_a_compaction_too() {
     assert_eq!(told[7..], ["user: continue", "model: Done."]);
     let session = r.session().session;
     let Entry::RecordedCompaction(c) = &session.entries[6] else { panic!() };
-    assert_eq!(
-        c.usage.as_ref().map(|u| (u.input, u.output)),
-        Some((100, 5)),
-        "the bill of the summary"
-    );
+    let bill = c.usage.as_ref().map(|u| (u.input, u.output));
+    assert_eq!(bill, Some((100, 5)), "the bill of the summary");
     let text = r.text();
     let found = summaries(&Source::of_bytes(text.as_bytes(), "r.jsonl")).unwrap();
     assert_eq!(found.len(), 1);

@@ -106,14 +106,10 @@ fn a_storage_folder_gives_sessions_with_their_subagents() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, value.to_string()).unwrap();
     };
-    write(
-        "session/p/ses_1.json".into(),
-        &json!({"id": "ses_1", "projectID": "p", "title": "A fix"}),
-    );
-    write(
-        "session/p/ses_2.json".into(),
-        &json!({"id": "ses_2", "projectID": "p", "parentID": "ses_1", "title": "child"}),
-    );
+    let info = json!({"id": "ses_1", "projectID": "p", "title": "A fix"});
+    write("session/p/ses_1.json".into(), &info);
+    let info = json!({"id": "ses_2", "projectID": "p", "parentID": "ses_1", "title": "child"});
+    write("session/p/ses_2.json".into(), &info);
     for (info, parts) in parts().into_iter().chain(of_subagent()) {
         let (id, session) = (info["id"].as_str().unwrap(), info["sessionID"].as_str().unwrap());
         write(format!("message/{session}/{id}.json"), &info);

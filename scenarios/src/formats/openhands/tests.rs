@@ -155,11 +155,8 @@ fn the_folder_of_a_conversation_is_a_session() {
     assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5"));
     assert_eq!((counted(s)[0], times(s)[..2].to_vec()), (Some([30, 20, 0, 5]), vec![0, 2_000]));
     assert_eq!(trigger(s), Some(Trigger::Manual));
-    assert!(
-        loaded.warnings[0].starts_with("event-00010-x.json:1: not an event"),
-        "{:?}",
-        loaded.warnings
-    );
+    let told = &loaded.warnings[0];
+    assert!(told.starts_with("event-00010-x.json:1: not an event"), "{told}");
     // The folder above is not a recording, but contains one.
     let found = crate::load_path(dir.path()).unwrap();
     assert_eq!(found.scenarios.iter().map(|s| &*s.id).collect::<Vec<_>>(), ["a1b2"]);
