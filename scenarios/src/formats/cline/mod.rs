@@ -24,11 +24,8 @@ pub(super) const FORMAT: Format = Format {
 
 const HISTORY: &str = "api_conversation_history.json";
 fn sniff(head: &Head) -> bool {
-    unpacked(&head.name) == HISTORY
-        || head.value().as_array().is_some_and(|messages| {
-            let told = |m: &Value| m.pointer("/modelInfo/modelId").is_some();
-            messages.iter().any(told)
-        })
+    let mut messages = head.value().as_array().into_iter().flatten();
+    unpacked(&head.name) == HISTORY || messages.any(|m| m.pointer("/modelInfo/modelId").is_some())
 }
 
 /// Returns `ui_messages.json` and `task_metadata.json` beside a task, where they exist.
