@@ -101,23 +101,19 @@ fn counters_that_are_no_numbers_of_tokens_are_told_once() {
         s.warnings.into_iter().filter(|w| w.contains("not a number")).collect()
     };
     assert_eq!(told(&["3", "4.0"]), Vec::<String>::new());
-    assert_eq!(
-        told(&["3", "3.5", "-1", "4"]),
-        [
-            "c.jsonl:4: input_tokens is 3.5, which is not a number of tokens; taken as 0; so is one more counter"
-        ]
-    );
+    let expected = [
+        "c.jsonl:4: input_tokens is 3.5, which is not a number of tokens; taken as 0; so is one more counter",
+    ];
+    assert_eq!(told(&["3", "3.5", "-1", "4"]), expected);
     // Numbers that affect the figures are reported first, and the two treatments separately.
     let large = r#"1e23,"cache_read_input_tokens":-1,"cache_creation_input_tokens":"x""#;
-    assert_eq!(
-        told(&["-1", large, "1e24"]),
-        [
-            format!(
-                "c.jsonl:4: input_tokens is 1e+23, which is not a number of tokens; taken as {TOKENS}, the largest there is; so is one more counter"
-            ),
-            "c.jsonl:2: input_tokens is -1, which is not a number of tokens; taken as 0; so are 2 more counters".into(),
-        ]
-    );
+    let expected = [
+        format!(
+            "c.jsonl:4: input_tokens is 1e+23, which is not a number of tokens; taken as {TOKENS}, the largest there is; so is one more counter"
+        ),
+        "c.jsonl:2: input_tokens is -1, which is not a number of tokens; taken as 0; so are 2 more counters".into(),
+    ];
+    assert_eq!(told(&["-1", large, "1e24"]), expected);
     assert_eq!(
         told(&["1e23"]),
         [format!(
@@ -149,10 +145,8 @@ fn importers_go_on_with_the_largest_number_and_say_so() {
     for (format, text) in [("codex", codex), ("claude-code", claude), ("pi", pi)] {
         let source = formats::Source::of_bytes(text.as_bytes(), "r.jsonl");
         let loaded = formats::by_name(format).unwrap().import_all(&source).unwrap().remove(0);
-        let reply = |e: &Entry| {
-            if let Entry::Assistant(a) = e { Some((a.usage.clone()?, a.at)) } else { None }
-        };
-        let (usage, at) = loaded.session.entries.iter().find_map(reply).unwrap();
+        let reply = loaded.session.entries.iter().find_map(Entry::as_reply).unwrap();
+        let (usage, at) = (reply.usage.as_ref().unwrap(), reply.at);
         assert!(usage.input <= TOKENS && usage.output == TOKENS, "{format}: {usage:?}");
         assert_eq!(loaded.session.header.prefix_tokens, Some(FILLER_TOKENS), "{format}");
         let said = loaded.warnings.join("\n");

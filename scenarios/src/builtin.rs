@@ -1,6 +1,5 @@
 //! Built-in scenarios, embedded in the binary.
 
-use std::borrow::Cow;
 use std::io::{Cursor, Read as _};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -8,10 +7,10 @@ use std::sync::LazyLock;
 use ctxbench_util::nearest;
 use zip::ZipArchive;
 
-use crate::error::LoadError;
+use crate::error::{InputError, LoadError};
 use crate::formats::Source;
 use crate::jsonl;
-use crate::scenario::{self, Companions, NoBase, Scenario};
+use crate::scenario::{self, Companions, Scenario, no_base};
 
 /// The zip archive of `data/` that `build.rs` writes.
 const DATA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/data.zip"));
@@ -33,21 +32,18 @@ pub fn defaults() -> Result<Vec<Scenario>, LoadError> {
 /// Returns whether a scenario has the tag `default`, without loading its session. Returns true for
 /// invalid TOML, so that loading it reports the error.
 fn is_default(id: &str) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Tagged {
-        #[serde(default)]
-        tags: Vec<String>,
-    }
     let text = Embedded { folder: id }.text("scenario.toml").unwrap_or_default();
-    let tagged = |t: Tagged| t.tags.iter().any(|tag| tag == "default");
-    toml::from_str(&text).map_or(true, tagged)
+    let has =
+        |tags: &toml::Value| tags.as_array().is_some_and(|all| all.contains(&"default".into()));
+    toml::from_str(&text).map_or(true, |t: toml::Table| t.get("tags").is_some_and(has))
 }
 
 /// Returns a built-in scenario; an error for an unknown id suggests the nearest ones.
 pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     if !IDS.contains(&id) {
         let hint = nearest::hint_or(id, &IDS, "`ctxbench list scenarios` lists the built-in ones");
-        return Err(LoadError::NoSuchName { name: id.to_string(), hint });
+        let what = "file, folder or built-in scenario";
+        return Err(LoadError::NoSuchName { what, name: id.to_string(), hint });
     }
     let beside = Embedded { folder: id };
     let file = format!("{id}/scenario.toml");
@@ -59,8 +55,8 @@ pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
 }
 
 /// Returns the built-in scenario `id`, which scenarios of any folder may extend.
-pub(crate) fn base(id: &str) -> Result<Scenario, NoBase> {
-    by_id(id).map_err(|e| NoBase::Name(e.to_string(), "extend another scenario".to_string()))
+pub(crate) fn base(id: &str) -> Result<Scenario, InputError> {
+    by_id(id).map_err(|e| no_base(e, "extend another scenario"))
 }
 
 struct Embedded<'a> {
@@ -85,12 +81,12 @@ impl Companions for Embedded<'_> {
         String::from_utf8(bytes).map_err(|_| format!("{}/{name} is not UTF-8", self.folder))
     }
 
-    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
+    fn base(&self, name: &str) -> Result<Scenario, InputError> {
         let Ok(bytes) = self.bytes(name) else { return base(name) };
         let file_name = format!("{}/{name}", self.folder);
-        let text = Source::of_bytes(&bytes, &file_name).text().map(Cow::into_owned);
-        let loaded = text.and_then(|text| jsonl::read(text.as_bytes(), &file_name));
-        let mut scenario = Scenario::of_session(loaded.map_err(NoBase::Broken)?);
+        let source = Source::of_bytes(&bytes, &file_name);
+        let loaded = jsonl::read(source.text()?.as_bytes(), &file_name)?;
+        let mut scenario = Scenario::of_session(loaded);
         scenario.find_facts();
         Ok(scenario)
     }

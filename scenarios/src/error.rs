@@ -76,16 +76,10 @@ pub enum LoadError {
         path.display()
     )]
     NoMessages { path: PathBuf, id: String },
-    /// Neither a file nor a built-in scenario.
-    #[error("no file, folder or built-in scenario is called {name:?}; {hint}")]
+    /// Nothing of the kind `what` has this name.
+    #[error("no {what} is called {name:?}; {hint}")]
     NoSuchName {
-        name: String,
-        /// The nearest names, or all of them.
-        hint: String,
-    },
-    /// A format to write that does not exist.
-    #[error("no format to write is called {name:?}; {hint}")]
-    NoSuchFormat {
+        what: &'static str,
         name: String,
         /// The nearest names, or all of them.
         hint: String,

@@ -16,13 +16,6 @@ fn bad(text: &str) -> String {
 }
 
 #[test]
-fn one_message_is_a_session() {
-    let l = good(&[r#"{"type":"user","id":"a","text":"hi"}"#]);
-    assert_eq!((l.session.entries.len(), l.warnings.len()), (1, 0));
-    assert_eq!(l.session.header.id, "s");
-}
-
-#[test]
 fn half_a_character_is_a_mark() {
     let l = good(&[r#"{"type":"user","id":"a","text":"cut \ud83d"}"#]);
     let Entry::User(user) = &l.session.entries[0] else { panic!("{:?}", l.session.entries) };

@@ -8,10 +8,10 @@ use std::path::{Component, Path, PathBuf};
 use ctxbench_session::Entry;
 use ctxbench_util::nearest;
 
-use crate::error::LoadError;
+use crate::error::{InputError, LoadError};
 use crate::formats::source::{below, numbered, unpacked};
 use crate::formats::{Archive, Head, Imported, Source};
-use crate::scenario::{self, Companions, NoBase, Scenario};
+use crate::scenario::{self, Companions, Scenario, no_base};
 use crate::{builtin, escapes, formats, jsonl};
 
 /// Kind of a file.
@@ -314,12 +314,12 @@ impl Companions for CompanionFiles<'_> {
         Ok(text)
     }
 
-    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
+    fn base(&self, name: &str) -> Result<Scenario, InputError> {
         if builtin::IDS.contains(&name) {
             return builtin::base(name);
         }
         let Some(folder) = self.folder else {
-            return Err(NoBase::Name(format!("cannot extend {name:?}: {ALONE}"), another(name)));
+            return Err(no_base(format!("cannot extend {name:?}: {ALONE}"), another(name)));
         };
         let path = folder.join(name);
         let path = if path.is_dir() { path.join(SCENARIO_FILE) } else { path };
@@ -329,16 +329,16 @@ impl Companions for CompanionFiles<'_> {
             let circle: Vec<String> =
                 self.row.iter().chain([&path]).map(|p| p.display().to_string()).collect();
             let what = format!("it extends itself: {}", circle.join(" extends "));
-            return Err(NoBase::Name(what, "break the circle".to_string()));
+            return Err(no_base(what, "break the circle"));
         }
         if self.row.len() > DEEPEST {
             let what = format!("{name:?} is extended over more than {DEEPEST} scenarios");
-            return Err(NoBase::Name(what, "extend one that extends fewer".to_string()));
+            return Err(no_base(what, "extend one that extends fewer"));
         }
         let base =
             single(&path, |take| load_with(&path, &self.row, take)).map_err(|e| match e {
-                LoadError::Input(e) => NoBase::Broken(e),
-                e => NoBase::Name(format!("cannot extend {name:?}: {e}"), another(name)),
+                LoadError::Input(e) => e,
+                e => no_base(format!("cannot extend {name:?}: {e}"), another(name)),
             })?;
         self.read.borrow_mut().extend(base.files.iter().cloned());
         Ok(base)

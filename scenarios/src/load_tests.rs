@@ -2,7 +2,7 @@ use ctxbench_session::Entry;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::formats::testing::describe;
+use crate::formats::testing::{describe, recorded};
 use crate::{Found, load, load_path};
 
 const SESSION: &str = "{\"type\":\"session\",\"version\":1,\"id\":\"b\"}\n{\"type\":\"user\",\"id\":\"a\",\"text\":\"x\"}\n";
@@ -41,10 +41,8 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     assert_eq!(ids, ["a", "b", "c", "d", "deep-er-b"], "two are called b");
     let why: Vec<String> = skipped.iter().map(|(_, why)| why.to_string()).collect();
     assert_eq!(why.len(), 3, "{why:?}");
-    assert!(
-        why[0].contains("e.json: not a format that ctxbench reads; expected Session JSONL"),
-        "{why:?}"
-    );
+    let other = "e.json: not a format that ctxbench reads; expected Session JSONL";
+    assert!(why[0].contains(other), "{why:?}");
     assert!(why[2].contains("silent.jsonl: no messages in session \"b\""), "{why:?}");
     let bad = tempfile::tempdir().unwrap();
     std::fs::write(bad.path().join("e.json"), "{}").unwrap();
@@ -75,25 +73,24 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
 #[test]
 fn names_are_paths_or_built_in() {
     assert_eq!(load("login-bug").unwrap().scenarios[0].id, "login-bug");
-    assert_eq!(
-        load("all").unwrap().scenarios.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(),
-        *crate::builtin::IDS
-    );
+    let all = load("all").unwrap().scenarios;
+    assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), *crate::builtin::IDS);
     assert!(load("login-bgu").unwrap_err().to_string().contains("did you mean login-bug"));
     assert!(load("gone.jsonl").unwrap_err().to_string().contains("cannot read gone.jsonl"));
 }
 
 #[test]
 fn content_decides_what_a_file_is() {
-    assert_eq!(sniff(&Source::of_bytes(SESSION.as_bytes(), "x")), Some(InputKind::Session));
-    assert_eq!(sniff(&Source::of_bytes(&SESSION.as_bytes()[..30], "x")), Some(InputKind::Session));
-    assert_eq!(sniff(&Source::of_bytes(b"id = 1", "x.toml")), Some(InputKind::Scenario));
-    assert_eq!(
-        sniff(&Source::of_bytes(CODEX.as_bytes(), "x.jsonl")),
-        Some(InputKind::Recording("codex"))
-    );
-    assert_eq!(sniff(&Source::of_bytes(b"", "x.txt")), None);
-    assert_eq!(sniff(&Source::of_bytes(b"\xff\xfe", "x.json")), None);
+    for (bytes, name, kind) in [
+        (SESSION.as_bytes(), "x", Some(InputKind::Session)),
+        (&SESSION.as_bytes()[..30], "x", Some(InputKind::Session)),
+        (b"id = 1", "x.toml", Some(InputKind::Scenario)),
+        (CODEX.as_bytes(), "x.jsonl", Some(InputKind::Recording("codex"))),
+        (b"", "x.txt", None),
+        (b"\xff\xfe", "x.json", None),
+    ] {
+        assert_eq!(sniff(&Source::of_bytes(bytes, name)), kind);
+    }
 }
 
 /// Contents of an excerpt of a real recording, counted by a separate script: file, user messages,
@@ -122,8 +119,7 @@ const COUNTED: &[Counted] = &[
 fn real_recordings_import() {
     let (mut agents, mut compactions) = (Vec::new(), Vec::new());
     for &(path, users, replies, calls, prompts) in COUNTED {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
-        let scenario = load_path(&folder.join(path)).unwrap().scenarios.remove(0);
+        let scenario = load_path(&recorded(path)).unwrap().scenarios.remove(0);
         let s = &scenario.session;
         let (mut found, mut results) = ((0, 0, 0, 0), 0);
         for entry in &s.entries {
@@ -186,22 +182,17 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
     std::fs::write(dir.path().join("agent-x.jsonl"), agent("s")).unwrap();
     std::fs::write(dir.path().join("agent-y.jsonl"), agent("another")).unwrap();
     let all = load_path(dir.path()).unwrap().scenarios;
-    assert_eq!(
-        all.len(),
-        2,
-        "the session with its subagent, and the one of another session by itself"
-    );
+    // The session with its subagent, and the one of another session by itself.
+    assert_eq!(all.len(), 2);
     let session = all.iter().find(|s| s.id == "s").unwrap();
-    assert_eq!(
-        describe(&session.session),
-        [
-            "user: go",
-            "model: Task[t]{\"prompt\":\"look\"}",
-            "x/user: look",
-            "x/model: report",
-            "result[t]: report"
-        ]
-    );
+    let expected = [
+        "user: go",
+        "model: Task[t]{\"prompt\":\"look\"}",
+        "x/user: look",
+        "x/model: report",
+        "result[t]: report",
+    ];
+    assert_eq!(describe(&session.session), expected);
     assert!(session.warnings[0].contains("agent-x.jsonl"), "{:?}", session.warnings);
     // Later versions store them in a folder named after the session.
     let folder = dir.path().join("s/subagents");

@@ -1,6 +1,7 @@
 //! Scenarios: sessions with documentation, written in TOML.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use ctxbench_session::{Entry, Header, Session};
@@ -90,16 +91,13 @@ impl Scenario {
 pub(crate) trait Companions {
     /// Returns the text of a file.
     fn text(&self, name: &str) -> Result<String, String>;
-    /// Returns the scenario that it extends.
-    fn base(&self, name: &str) -> Result<Scenario, NoBase>;
+    /// Returns the scenario that it extends. An error of its name has no file; see [`no_base`].
+    fn base(&self, name: &str) -> Result<Scenario, InputError>;
 }
 
-/// Reason why a scenario cannot be extended.
-pub(crate) enum NoBase {
-    /// The name is invalid: problem and advice.
-    Name(String, String),
-    /// The file contains this error.
-    Broken(InputError),
+/// Returns the error for a scenario that cannot be extended, still without its place.
+pub(crate) fn no_base(what: impl Display, fix: impl Display) -> InputError {
+    InputError::new(1, what, "a built-in scenario's id or the path of a scenario file", fix)
 }
 
 /// A scenario file, as far as it is not a session.
@@ -177,12 +175,9 @@ struct ScenarioReader<'a> {
 
 impl ScenarioReader<'_> {
     fn base(&self, name: &str) -> Result<Scenario, InputError> {
-        self.beside.base(name).map_err(|why| match why {
-            NoBase::Broken(e) => e,
-            NoBase::Name(what, fix) => {
-                let expected = "a built-in scenario's id or the path of a scenario file";
-                InputError::new(self.line_of("extends"), what, expected, fix).at(self.file)
-            }
+        self.beside.base(name).map_err(|e| match e.file.is_empty() {
+            true => InputError { line: self.line_of("extends"), ..e }.at(self.file),
+            false => e,
         })
     }
 

@@ -11,9 +11,9 @@ impl Companions for Memory {
     fn text(&self, name: &str) -> Result<String, String> {
         self.0.get(name).map(|s| s.to_string()).ok_or_else(|| "no such file".to_string())
     }
-    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        let text = self.text(name).map_err(|e| NoBase::Name(e, "fix it".to_string()))?;
-        super::read(&text, name, self).map_err(NoBase::Broken)
+    fn base(&self, name: &str) -> Result<Scenario, InputError> {
+        let text = self.text(name).map_err(|e| no_base(e, "fix it"))?;
+        super::read(&text, name, self)
     }
 }
 
@@ -92,10 +92,8 @@ fn a_scenario_is_a_session_with_a_story() {
     assert_eq!(&*a.calls[0].arguments, r#"{"path":"x"}"#);
     assert_eq!(tool.output.as_deref(), Some("it is 42\n"));
     assert_eq!(s.session.facts.len(), 1);
-    assert_eq!(
-        crate::jsonl::read(s.session.to_jsonl().unwrap().as_bytes(), "x").unwrap().session,
-        s.session
-    );
+    let again = crate::jsonl::read(s.session.to_jsonl().unwrap().as_bytes(), "x").unwrap();
+    assert_eq!(again.session, s.session);
 }
 
 #[test]
@@ -136,10 +134,8 @@ fn an_extension_takes_what_it_does_not_say() {
     let base = good(SMALL);
     assert_eq!(s.session.entries[..4], base.session.entries[..]);
     assert_eq!(s.session.entries.len(), 5);
-    assert_eq!(
-        (s.session.facts, s.session.header.context_window),
-        (base.session.facts, Some(1000))
-    );
+    let expected = (base.session.facts, Some(1000));
+    assert_eq!((s.session.facts, s.session.header.context_window), expected);
     assert_eq!((s.expect.requests, s.expect.steps, s.scale, s.tags.len()), (None, Some(3), 0.5, 0));
 }
 

@@ -81,12 +81,9 @@ impl Chat {
 pub fn part(p: &Map<String, Value>) -> Option<Part> {
     if let Some(call) = object_of(p, "functionCall") {
         let raw = p.get("raw").filter(|raw| raw.is_string());
+        let (id, name) = (text_of(call, "id"), text_of(call, "name"));
         let arguments = argument_text(raw, call.get("args"));
-        return Some(Part::Call(ToolCall::new(
-            text_of(call, "id"),
-            text_of(call, "name"),
-            arguments,
-        )));
+        return Some(Part::Call(ToolCall::new(id, name, arguments)));
     }
     if let Some(result) = object_of(p, "functionResponse") {
         let response = result.get("response");

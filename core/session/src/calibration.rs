@@ -4,7 +4,7 @@
 //! counting model, are text that the file lacks: system prompt and tools before the first call
 //! ([`prefix`]), reminders and hooks between two calls ([`residuals`]).
 
-use crate::{AssistantEntry, Entry, RecordedUsage};
+use crate::{Entry, RecordedUsage};
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{self, Counting};
 use ctxbench_core::tokens::Size;
@@ -120,12 +120,8 @@ fn counted<'a>(
     entry: &'a Entry,
     recorded: Option<&'a str>,
 ) -> Option<(&'a RecordedUsage, Option<&'a str>)> {
-    match entry {
-        Entry::Assistant(AssistantEntry { usage, model, .. }) => {
-            Some((usage.as_ref()?, model.as_deref().or(recorded)))
-        }
-        _ => None,
-    }
+    let reply = entry.as_reply()?;
+    Some((reply.usage.as_ref()?, reply.model.as_deref().or(recorded)))
 }
 
 /// Returns the tokens of the first counted request beyond the visible content: system prompt and tools
@@ -227,11 +223,10 @@ pub fn counted_factor<'a>(
     const MAX_DEFICIT: f64 = 0.995;
     const MIN_FACTOR: f64 = 0.8;
     let steps = steps(entries, by, recorded);
-    let mut ratios: Vec<(f64, i64)> = steps
-        .iter()
-        .filter(|s| s.explained >= MIN_EXPLAINED)
-        .filter_map(|s| Some((s.grown? as f64 / s.explained as f64, s.explained)))
-        .collect();
+    let explained = steps.iter().filter(|s| s.explained >= MIN_EXPLAINED);
+    let ratios =
+        explained.filter_map(|s| Some((s.grown? as f64 / s.explained as f64, s.explained)));
+    let mut ratios: Vec<(f64, i64)> = ratios.collect();
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all: i64 = ratios.iter().map(|(_, weight)| weight).sum();
     let quantile = |share: f64| {
@@ -283,7 +278,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{RecordedCompaction, ToolEntry, UserEntry};
+    use crate::{AssistantEntry, RecordedCompaction, ToolEntry, UserEntry};
 
     /// Returns a text of `n` o200k tokens.
     fn words(n: usize) -> Option<Arc<str>> {

@@ -61,7 +61,7 @@ impl FactKind {
 
 /// Information that the session establishes.
 #[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["tokens"] }, { "required": ["words"] }])))]
 pub struct Fact {
@@ -108,15 +108,8 @@ impl Fact {
         token: impl Into<String>,
         arises: impl Into<String>,
     ) -> Fact {
-        Fact {
-            id: id.into(),
-            kind,
-            tokens: vec![token.into()],
-            words: Vec::new(),
-            arises: arises.into(),
-            needs: Vec::new(),
-            superseded_by: None,
-        }
+        let (id, arises) = (id.into(), arises.into());
+        Fact { id, kind, tokens: vec![token.into()], arises, ..Fact::default() }
     }
 
     /// Returns the weakest match of all tokens. A fact without tokens is matched by its stems:

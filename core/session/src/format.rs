@@ -289,6 +289,11 @@ impl Entry {
         matches!(self, Entry::User(_) | Entry::Assistant(_))
     }
 
+    /// Returns the reply if the entry is one.
+    pub fn as_reply(&self) -> Option<&AssistantEntry> {
+        if let Entry::Assistant(reply) = self { Some(reply) } else { None }
+    }
+
     /// Returns the parts of a message or result; none for other entries.
     pub fn content(&self) -> Vec<Part> {
         match self {
@@ -368,7 +373,7 @@ pub struct UnwritableSession {
 impl Session {
     /// Returns whether any reply has the provider's counters.
     pub fn has_counters(&self) -> bool {
-        self.entries.iter().any(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some()))
+        self.entries.iter().filter_map(Entry::as_reply).any(|reply| reply.usage.is_some())
     }
 
     /// Writes the session as JSON lines: header, entries, facts.

@@ -43,12 +43,11 @@ impl Literals {
         self.pattern[literal].is_none()
     }
 
-    /// Finds the literals with an occurrence in a text that `counts`, given the text before and after it.
-    pub fn found(&self, text: &str, counts: impl Fn(&str, &str) -> bool) -> MatchedLiterals<'_> {
+    /// Finds the literals in a text.
+    pub fn found(&self, text: &str) -> MatchedLiterals<'_> {
         let mut seen = vec![false; self.literals.len()];
         for m in self.finder.iter().flat_map(|f| f.find_overlapping_iter(text)) {
-            let at = m.pattern().as_usize();
-            seen[at] = seen[at] || counts(&text[..m.start()], &text[m.end()..]);
+            seen[m.pattern().as_usize()] = true;
         }
         MatchedLiterals { of: self, seen }
     }
@@ -69,12 +68,8 @@ impl MatchedLiterals<'_> {
 
     /// Returns the numbers of all literals found, in no order.
     pub fn all(&self) -> impl Iterator<Item = usize> + '_ {
-        self.of
-            .literals
-            .iter()
-            .zip(&self.seen)
-            .filter(|(_, seen)| **seen)
-            .flat_map(|(of, _)| of.iter().copied())
+        let found = self.of.literals.iter().zip(&self.seen).filter(|(_, seen)| **seen);
+        found.flat_map(|(of, _)| of.iter().copied())
     }
 }
 
@@ -148,7 +143,7 @@ impl Matcher {
     /// Returns the indices of the facts that a text matches, with the match; `folded` is the text after
     /// [`fold`].
     pub fn find(&self, text: &str, folded: &str) -> Vec<(usize, Match)> {
-        let normal = self.folded.found(folded, |_, _| true);
+        let normal = self.folded.found(folded);
         let verbatim =
             |t: usize| memchr::memmem::find(text.as_bytes(), self.tokens[t].as_bytes()).is_some();
         let mut values: Vec<u128> =
@@ -171,10 +166,8 @@ impl Matcher {
         likely.dedup();
         let all = |fact: usize| self.literals[fact].clone().map(tier).min();
         let of_literals = likely.into_iter().map(|f| (f, all(f).unwrap_or(Match::Absent)));
-        let of_words = self
-            .max_words(text)
-            .into_iter()
-            .map(|(f, max)| (f, words_tier(max, self.word_counts[f])));
+        let of_words = self.max_words(text).into_iter();
+        let of_words = of_words.map(|(f, max)| (f, words_tier(max, self.word_counts[f])));
         let carried = |(_, how): &(usize, Match)| *how > Match::Absent;
         let mut out: Vec<(usize, Match)> = of_literals.chain(of_words).filter(carried).collect();
         out.sort_unstable_by_key(|(fact, _)| *fact);
@@ -222,24 +215,19 @@ mod tests {
     }
 
     #[test]
-    fn found_reports_literals_that_count() {
+    fn found_reports_literals() {
         let all = Literals::new(&["ab", "", "b", "ab", "x"]);
-        let found = all.found("ab c", |_, _| true);
+        let found = all.found("ab c");
         assert_eq!(
             [0, 1, 2, 3, 4].map(|i| found.has(i)),
             [true, false, true, true, false],
             "one inside another, and twice the same"
         );
-        let whole = all.found("ab b", |before, after| before.is_empty() && after.starts_with(' '));
-        assert_eq!([whole.has(0), whole.has(2)], [true, false]);
         let mut numbers: Vec<usize> = found.all().collect();
         numbers.sort_unstable();
         assert_eq!(numbers, [0, 2, 3]);
         assert_eq!(
-            (
-                all.found("zzz", |_, _| true).all().count(),
-                Literals::new::<&str>(&[]).found("a", |_, _| true).all().count()
-            ),
+            (all.found("zzz").all().count(), Literals::new::<&str>(&[]).found("a").all().count()),
             (0, 0)
         );
     }

@@ -3,17 +3,21 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
 
 /// A JSON value with ordered members.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Json {
     Null,
     Bool(bool),
+    #[serde(serialize_with = "write_number")]
     Number(Number),
     String(String),
     Array(Vec<Json>),
+    #[serde(serialize_with = "write_members", deserialize_with = "read_members")]
     Object(Vec<(String, Json)>),
 }
 
@@ -41,105 +45,37 @@ impl Json {
 
     /// Formats the value without spaces.
     pub fn write(&self) -> String {
-        let mut out = String::new();
-        self.push(&mut out);
-        out
-    }
-
-    fn push(&self, out: &mut String) {
-        match self {
-            Json::Null => out.push_str("null"),
-            Json::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
-            // JavaScript writes whole numbers without a decimal point.
-            Json::Number(n) => match n.as_f64().filter(|f| n.is_f64() && f.fract() == 0.0) {
-                Some(f) if f.abs() < 1e21 => out.push_str(&format!("{f:.0}")),
-                _ => out.push_str(&n.to_string()),
-            },
-            Json::String(t) => push_text(t, out),
-            Json::Array(list) => {
-                out.push('[');
-                for (i, v) in list.iter().enumerate() {
-                    if i > 0 {
-                        out.push(',');
-                    }
-                    v.push(out);
-                }
-                out.push(']');
-            }
-            Json::Object(members) => {
-                out.push('{');
-                for (i, (k, v)) in members.iter().enumerate() {
-                    if i > 0 {
-                        out.push(',');
-                    }
-                    push_text(k, out);
-                    out.push(':');
-                    v.push(out);
-                }
-                out.push('}');
-            }
-        }
+        serde_json::to_string(self).expect("a JSON value always serialises")
     }
 }
 
-fn push_text(text: &str, out: &mut String) {
-    out.push_str(&serde_json::to_string(text).expect("a string always serialises"));
-}
-
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(JsonVisitor)
+/// Writes whole numbers without a decimal point.
+fn write_number<S: Serializer>(n: &Number, to: S) -> Result<S::Ok, S::Error> {
+    let is_whole = |f: &f64| n.is_f64() && f.fract() == 0.0 && f.abs() < 1e21;
+    match n.as_f64().filter(is_whole) {
+        Some(whole) => to.serialize_i128(whole as i128),
+        None => n.serialize(to),
     }
 }
 
-struct JsonVisitor;
+fn write_members<S: Serializer>(members: &[(String, Json)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(members.iter().map(|(name, value)| (name, value)))
+}
 
-impl<'de> Visitor<'de> for JsonVisitor {
-    type Value = Json;
+fn read_members<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, Json)>, D::Error> {
+    struct Members;
+    impl<'de> Visitor<'de> for Members {
+        type Value = Vec<(String, Json)>;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_bool<E>(self, b: bool) -> Result<Json, E> {
-        Ok(Json::Bool(b))
-    }
-
-    fn visit_i64<E>(self, n: i64) -> Result<Json, E> {
-        Ok(Json::Number(n.into()))
-    }
-
-    fn visit_u64<E>(self, n: u64) -> Result<Json, E> {
-        Ok(Json::Number(n.into()))
-    }
-
-    fn visit_f64<E>(self, f: f64) -> Result<Json, E> {
-        Ok(Number::from_f64(f).map_or(Json::Null, Json::Number))
-    }
-
-    fn visit_str<E>(self, t: &str) -> Result<Json, E> {
-        Ok(Json::String(t.to_string()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
-        let mut out = Vec::new();
-        while let Some(v) = list.next_element()? {
-            out.push(v);
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
         }
-        Ok(Json::Array(out))
-    }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let mut out = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            out.push(member);
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            std::iter::from_fn(|| map.next_entry().transpose()).collect()
         }
-        Ok(Json::Object(out))
     }
+    from.deserialize_map(Members)
 }
 
 #[cfg(test)]

@@ -15,25 +15,10 @@ use std::cmp::Ordering;
 /// );
 /// ```
 pub fn order(a: &str, b: &str) -> Ordering {
-    let (mut left, mut right) = (parts(a), parts(b));
-    loop {
-        match (left.next(), right.next()) {
-            (None, None) => return a.cmp(b),
-            (x, y) if x == y => {}
-            (Some(NamePart::Number(x)), Some(NamePart::Number(y))) => match x.total_cmp(&y) {
-                Ordering::Equal => {}
-                other => return other,
-            },
-            (Some(NamePart::Text(x)), Some(NamePart::Text(y))) => return x.cmp(y),
-            (None, _) => return Ordering::Less,
-            (_, None) => return Ordering::Greater,
-            (Some(NamePart::Number(_)), _) => return Ordering::Less,
-            (_, Some(NamePart::Number(_))) => return Ordering::Greater,
-        }
-    }
+    parts(a).partial_cmp(parts(b)).unwrap_or(Ordering::Equal).then_with(|| a.cmp(b))
 }
 
-#[derive(PartialEq)]
+#[derive(PartialEq, PartialOrd)]
 enum NamePart<'a> {
     Number(f64),
     Text(&'a str),

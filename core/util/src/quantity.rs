@@ -1,4 +1,4 @@
-//! Amounts as people write them: `90000`, `90_000`, `90k`, `64KiB`.
+//! Amounts as people write them: `90000`, `90_000`, `90k`.
 
 /// Parses a whole number with an optional unit: `k` is 1,000 and `m` is 1,000,000, in either case.
 /// Underscores between digits are ignored. Returns `None` for anything else, or above `u64::MAX`.
@@ -11,21 +11,10 @@ pub fn parse_quantity(text: &str) -> Option<u64> {
     if text.contains('.') { None } else { parse_decimal(text, 0) }
 }
 
-/// Parses a number of bytes: the units of [`parse_quantity`], and `KiB`, `MiB` and `GiB` for powers
-/// of 1,024.
-pub fn parse_bytes(text: &str) -> Option<u64> {
-    for (unit, bytes) in [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)] {
-        if let Some(number) = text.strip_suffix(unit) {
-            return digits(&without_underscores(number))?.checked_mul(bytes);
-        }
-    }
-    parse_quantity(text)
-}
-
 /// Parses a decimal number with the units of [`parse_quantity`] as a multiple of `10^-places`:
 /// `parse_decimal("1.5k", 2)` is 150,000. Returns `None` if it has more than `places` decimals.
 pub fn parse_decimal(text: &str, places: u32) -> Option<u64> {
-    let text = without_underscores(text);
+    let text: String = text.chars().filter(|c| *c != '_').collect();
     let (number, factor) = match text.char_indices().next_back()? {
         (end, 'k' | 'K') => (&text[..end], 1_000),
         (end, 'm' | 'M') => (&text[..end], 1_000_000),
@@ -55,10 +44,6 @@ pub fn grouped(n: u64, separator: char) -> String {
     out
 }
 
-fn without_underscores(text: &str) -> String {
-    text.chars().filter(|c| *c != '_').collect()
-}
-
 /// Parses digits only: unlike `str::parse`, no sign is allowed.
 fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
@@ -85,17 +70,6 @@ mod tests {
         }
         for text in ["18446744073709551616", "18446744073709551615k"] {
             assert_eq!(parse_quantity(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn parse_bytes_tells_k_from_kib() {
-        assert_eq!(parse_bytes("64k"), Some(64_000));
-        assert_eq!(parse_bytes("64KiB"), Some(65_536));
-        assert_eq!(parse_bytes("1_0MiB"), Some(10 << 20));
-        assert_eq!(parse_bytes("2GiB"), Some(2 << 30));
-        for text in ["KiB", "-1KiB", "1.5KiB", "1kKiB", "18014398509481984KiB"] {
-            assert_eq!(parse_bytes(text), None, "{text}");
         }
     }
 

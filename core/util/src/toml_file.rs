@@ -134,27 +134,19 @@ mod tests {
     #[test]
     fn errors_have_line_and_similar_name() {
         let told = |text: &str| read::<TestForm>("f.toml", text).unwrap_err().to_string();
-        assert_eq!(
-            told("window = 1\nwindw = 2\n"),
-            "f.toml:2: unknown key `windw`; did you mean window?"
-        );
-        assert_eq!(
-            told("window = 1\nprovider = \"opnai\"\n"),
-            "f.toml:2: unknown word `opnai`; did you mean openai?"
-        );
-        assert_eq!(
-            told("\nwindow = \"a\"\n"),
-            "f.toml:2: window: it is the text \"a\"; expected a whole number from 0 on"
-        );
-        assert_eq!(told("provider = \"openai\""), "f.toml:1: `window` is missing");
-        assert_eq!(
-            told("window = 1\nprovider = 5\n"),
-            "f.toml:2: provider: it does not fit; expected a word"
-        );
-        assert_eq!(
-            told("[window]\n"),
-            "f.toml:1: window: it is a table; expected a whole number from 0 on"
-        );
+        for (text, expected) in [
+            ("window = 1\nwindw = 2\n", "2: unknown key `windw`; did you mean window?"),
+            ("window = 1\nprovider = \"opnai\"\n", "2: unknown word `opnai`; did you mean openai?"),
+            (
+                "\nwindow = \"a\"\n",
+                "2: window: it is the text \"a\"; expected a whole number from 0 on",
+            ),
+            ("provider = \"openai\"", "1: `window` is missing"),
+            ("window = 1\nprovider = 5\n", "2: provider: it does not fit; expected a word"),
+            ("[window]\n", "1: window: it is a table; expected a whole number from 0 on"),
+        ] {
+            assert_eq!(told(text), format!("f.toml:{expected}"));
+        }
         assert!(told("window = = 1").starts_with("f.toml:1: "));
         for text in ["foo", "open ai", "true-ish", "some.thing"] {
             assert_eq!(

@@ -7,7 +7,7 @@ use ctxbench_session::fact::FactKind;
 use ctxbench_session::gist;
 use serde_json::Value;
 
-use super::events::{Agent, FactEvent, FactReply, leaves};
+use super::events::{FactReply, leaves};
 use super::{GAP, Need};
 
 /// Names of members with the text of a task.
@@ -19,29 +19,14 @@ const BLANKS: usize = 2;
 
 /// Texts of one agent, each with the id and the number of the last reply that wrote it.
 #[derive(Default)]
-struct ListWindow {
+pub(super) struct ListWindow {
     tasks: HashMap<String, (String, usize)>,
     commands: HashMap<String, (String, usize)>,
 }
 
-/// Returns these needs, reply by reply.
-pub(super) fn find(events: &[(Agent<'_>, FactEvent<'_>)]) -> Vec<Need> {
-    let mut windows: HashMap<Agent<'_>, ListWindow> = HashMap::new();
-    let mut needs = Vec::new();
-    for (agent, event) in events {
-        let window = windows.entry(*agent).or_default();
-        match event {
-            FactEvent::Reply(at, reply) => needs.extend(window.reply(*at, reply)),
-            FactEvent::Compacted(summary) => window.compacted(summary),
-            FactEvent::Cleared => windows.clear(),
-            FactEvent::ShownText(_) => {}
-        }
-    }
-    needs
-}
-
 impl ListWindow {
-    fn reply(&mut self, at: usize, reply: &FactReply<'_>) -> Vec<Need> {
+    /// Returns the needs of a reply.
+    pub(super) fn reply(&mut self, at: usize, reply: &FactReply<'_>) -> Vec<Need> {
         let mut needs: Vec<Need> = Vec::new();
         let mut written = Vec::new();
         for call in &reply.calls {
@@ -77,7 +62,7 @@ impl ListWindow {
         needs
     }
 
-    fn compacted(&mut self, summary: &str) {
+    pub(super) fn compacted(&mut self, summary: &str) {
         self.tasks.retain(|task, _| summary.contains(task.as_str()));
         self.commands.retain(|command, _| summary.contains(command.as_str()));
     }

@@ -7,8 +7,8 @@ use ctxbench_session::Session;
 use ctxbench_session::matcher::Literals;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
-use super::events::{Agent, FactEvent, FactReply, ShownText};
-use super::said::{self, ArgumentValues, LongArguments, ReplyPart};
+use super::events::{Agent, FactEvent, FactReply, ShownText, leaves};
+use super::said::{self, ReplyPart};
 use super::{GAP, Need, names, words};
 
 /// Minimum number of absolute paths in calls that is needed to derive the project's folder. At
@@ -29,7 +29,7 @@ struct LastShown<'a> {
 
 /// Literals that an agent's window has shown so far.
 #[derive(Default)]
-struct LiteralWindow<'a> {
+pub(super) struct LiteralWindow<'a> {
     seen: HashMap<&'a str, LastShown<'a>>,
     /// Names without case and separators, with the number of the reply before they were last shown:
     /// a reader of `session_store.rs` can write `SessionStore`.
@@ -38,49 +38,25 @@ struct LiteralWindow<'a> {
     folders: HashMap<&'a str, usize>,
     /// Literals in new code of the agent, with the id and the number of the reply.
     made: HashMap<String, (String, usize)>,
-    long: LongArguments,
 }
 
-/// Facts about literals that are the same for the whole session.
-struct Constant {
-    tools: ArgumentValues,
+/// Literals that are known during the whole session.
+pub(super) struct StandingLiterals {
     /// Literals of the system prompt, instruction files and the like.
-    standing: HashSet<String>,
+    texts: HashSet<String>,
     /// The project's folder and its parents.
     roots: HashSet<String>,
 }
 
-/// Returns these needs, reply by reply. Literals that the same result or message showed last make
-/// one need.
-pub(super) fn find<'a>(session: &Session, events: &'a [(Agent<'a>, FactEvent<'a>)]) -> Vec<Need> {
-    let constant = Constant::new(session, events);
-    let mut windows: HashMap<Agent<'_>, LiteralWindow<'_>> = HashMap::default();
-    let mut needs = Vec::new();
-    for (agent, event) in events {
-        let window = windows.entry(*agent).or_default();
-        match event {
-            FactEvent::ShownText(shown) => window.note_shown(shown),
-            FactEvent::Reply(at, reply) => needs.extend(window.reply(*at, reply, &constant)),
-            FactEvent::Compacted(summary) => window.compacted(summary),
-            FactEvent::Cleared => windows.clear(),
-        }
-    }
-    needs
-}
-
-impl Constant {
-    fn new(session: &Session, events: &[(Agent<'_>, FactEvent<'_>)]) -> Constant {
-        let mut standing = HashSet::default();
+impl StandingLiterals {
+    pub(super) fn new(session: &Session, events: &[(Agent<'_>, FactEvent<'_>)]) -> Self {
+        let mut texts = HashSet::default();
         for text in session.entries.iter().filter_map(|e| e.standing_text()) {
             words::for_each(text, |_, word| {
-                standing.extend(words::forms(word).map(str::to_string));
+                texts.extend(words::forms(word).map(str::to_string));
             });
         }
-        Constant {
-            tools: ArgumentValues::new(said::replies(events)),
-            standing,
-            roots: roots(events),
-        }
+        StandingLiterals { texts, roots: roots(events) }
     }
 }
 
@@ -89,7 +65,7 @@ fn roots(events: &[(Agent<'_>, FactEvent<'_>)]) -> HashSet<String> {
     let mut all = 0;
     let mut below: HashMap<String, usize> = HashMap::default();
     for call in said::replies(events).flat_map(|r| &r.calls) {
-        for (_, value) in super::events::leaves(&call.arguments) {
+        for (_, value) in leaves(&call.arguments) {
             words::for_each(&value, |_, word| {
                 if word.starts_with('/') && words::is_path(word) {
                     all += 1;
@@ -105,7 +81,7 @@ fn roots(events: &[(Agent<'_>, FactEvent<'_>)]) -> HashSet<String> {
 }
 
 impl<'a> LiteralWindow<'a> {
-    fn note_shown(&mut self, shown: &'a ShownText<'a>) {
+    pub(super) fn note_shown(&mut self, shown: &'a ShownText<'a>) {
         for (part, text) in shown.texts.iter().enumerate() {
             self.show_names(text, shown.at);
             words::for_each(text, |start, word| {
@@ -146,13 +122,19 @@ impl<'a> LiteralWindow<'a> {
         }
     }
 
-    fn reply(&mut self, at: usize, reply: &FactReply<'_>, constant: &Constant) -> Vec<Need> {
-        let pieces = said::pieces(reply, &constant.tools, &self.long);
+    /// Returns the needs of a reply. Literals that the same result or message showed last make one.
+    pub(super) fn reply(
+        &mut self,
+        at: usize,
+        reply: &FactReply<'_>,
+        pieces: &[(ReplyPart, String)],
+        standing: &StandingLiterals,
+    ) -> Vec<Need> {
         let mut needs: Vec<Need> = Vec::new();
         let mut done: HashSet<String> = HashSet::default();
-        for (piece, text) in &pieces {
+        for (piece, text) in pieces {
             words::for_each(text, |_, word| {
-                let Some((literal, (key, part), gap)) = self.needed(at, *piece, word, constant)
+                let Some((literal, (key, part), gap)) = self.needed(at, *piece, word, standing)
                 else {
                     return;
                 };
@@ -173,7 +155,6 @@ impl<'a> LiteralWindow<'a> {
                 self.made.insert(word.to_string(), (reply.id.to_string(), at));
             });
         }
-        self.long.note(reply);
         needs
     }
 
@@ -184,7 +165,7 @@ impl<'a> LiteralWindow<'a> {
         at: usize,
         piece: ReplyPart,
         word: &'w str,
-        constant: &Constant,
+        standing: &StandingLiterals,
     ) -> Option<(&'w str, (&str, usize), usize)> {
         let Some(literal) = words::forms(word).find(|f| self.seen.contains_key(*f)) else {
             // The text that an edit replaces may have been written by the agent itself.
@@ -192,7 +173,7 @@ impl<'a> LiteralWindow<'a> {
             let gap = at - made;
             return (gap >= GAP).then_some((word, (key, 0), gap));
         };
-        if constant.standing.contains(literal) || constant.roots.contains(word) {
+        if standing.texts.contains(literal) || standing.roots.contains(word) {
             return None;
         }
         let seen = &self.seen[literal];
@@ -210,10 +191,8 @@ impl<'a> LiteralWindow<'a> {
     fn last_known(&self, word: &str, literal: &str) -> usize {
         let folder = |path: &str| self.folders.get(path).copied().unwrap_or(0);
         if !words::is_path(literal) {
-            let name = ["this.", "self.", "cls."]
-                .iter()
-                .find_map(|of| literal.strip_prefix(of))
-                .unwrap_or(literal);
+            let own = ["this.", "self.", "cls."].iter().find_map(|of| literal.strip_prefix(of));
+            let name = own.unwrap_or(literal);
             return self.folded.get(&folded(name)).copied().unwrap_or(0);
         }
         let rooted = word.starts_with(['/', '~']);
@@ -224,12 +203,12 @@ impl<'a> LiteralWindow<'a> {
     }
 
     /// Forgets literals that neither the summary nor later text shows.
-    fn compacted(&mut self, summary: &str) {
+    pub(super) fn compacted(&mut self, summary: &str) {
         let keep: HashSet<String> = {
             let made = self.made.keys().map(String::as_str);
             let known: Vec<&str> = self.seen.keys().copied().chain(made).collect();
             let literals = Literals::new(&known);
-            let found = literals.found(summary, |_, _| true);
+            let found = literals.found(summary);
             found.all().map(|i| known[i].to_string()).collect()
         };
         self.seen.retain(|literal, _| keep.contains(*literal));

@@ -26,6 +26,12 @@ use std::collections::HashMap;
 use ctxbench_session::Session;
 use ctxbench_session::fact::{Fact, FactKind};
 
+use events::{Agent, FactEvent};
+use lists::ListWindow;
+use literals::{LiteralWindow, StandingLiterals};
+use said::{ArgumentValues, LongArguments};
+use statements::{StatementWindow, Vocabulary};
+
 /// Minimum number of replies from the last showing to the need.
 pub const GAP: usize = 6;
 
@@ -41,7 +47,7 @@ pub fn add(session: &mut Session) {
 }
 
 /// A use of something that was last shown long before.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Need {
     kind: FactKind,
     tokens: Vec<String>,
@@ -58,15 +64,8 @@ struct Need {
 impl Need {
     fn literal(token: &str, origin: &str, reply: &str, gap: usize) -> Need {
         let kind = if words::is_path(token) { FactKind::Artifact } else { FactKind::Value };
-        Need {
-            kind,
-            tokens: vec![token.to_string()],
-            words: Vec::new(),
-            origin: origin.to_string(),
-            part: 0,
-            reply: reply.to_string(),
-            gap,
-        }
+        let (origin, reply) = (origin.to_string(), reply.to_string());
+        Need { kind, tokens: vec![token.to_string()], origin, reply, gap, ..Need::default() }
     }
 
     fn words(kind: FactKind, words: Vec<String>, origin: &str, reply: &str, gap: usize) -> Need {
@@ -81,11 +80,45 @@ impl Need {
     }
 }
 
+/// What the window of an agent has shown so far.
+#[derive(Default)]
+struct Window<'a> {
+    literals: LiteralWindow<'a>,
+    lists: ListWindow,
+    statements: StatementWindow,
+    long: LongArguments,
+}
+
 fn find(session: &Session) -> Vec<Fact> {
     let events = events::collect(session);
-    let mut needs = literals::find(session, &events);
-    needs.extend(lists::find(&events));
-    needs.extend(statements::find(&events));
+    let tools = ArgumentValues::new(said::replies(&events));
+    let standing = StandingLiterals::new(session, &events);
+    let (mut vocabulary, stems) = Vocabulary::new(&events);
+    let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::new();
+    let (mut by_literals, mut by_lists, mut by_statements) = (Vec::new(), Vec::new(), Vec::new());
+    for ((agent, event), stems) in events.iter().zip(&stems) {
+        let window = windows.entry(*agent).or_default();
+        match event {
+            FactEvent::ShownText(shown) => {
+                window.literals.note_shown(shown);
+                window.statements.note_shown(shown, stems, &mut vocabulary);
+            }
+            FactEvent::Reply(at, reply) => {
+                let pieces = said::pieces(reply, &tools, &window.long);
+                by_literals.extend(window.literals.reply(*at, reply, &pieces, &standing));
+                by_lists.extend(window.lists.reply(*at, reply));
+                by_statements.extend(window.statements.reply(*at, reply, pieces, &mut vocabulary));
+                window.long.note(reply);
+            }
+            FactEvent::Compacted(summary) => {
+                window.literals.compacted(summary);
+                window.lists.compacted(summary);
+                window.statements.compacted(summary, &mut vocabulary);
+            }
+            FactEvent::Cleared => windows.clear(),
+        }
+    }
+    let mut needs = [by_literals, by_lists, by_statements].into_iter().flatten().collect();
     keep_farthest(&mut needs, MAX_FACTS);
     facts(needs)
 }

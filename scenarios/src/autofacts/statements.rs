@@ -12,7 +12,7 @@ use ctxbench_session::gist;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::events::{Agent, By, FactEvent, FactReply, ShownText};
-use super::said::{self, ArgumentValues, LongArguments, ReplyPart};
+use super::said::ReplyPart;
 use super::{GAP, Need};
 
 /// Minimum number of common content stems. Two in common may be a coincidence.
@@ -44,20 +44,19 @@ struct Statement {
 
 /// Statements in an agent's window.
 #[derive(Default)]
-struct StatementWindow {
+pub(super) struct StatementWindow {
     statements: Vec<Statement>,
     /// Indices of the statements with each stem, oldest first.
     holding: HashMap<Stem, Vec<usize>>,
     /// Number of the reply before each stem was last shown.
     shown: HashMap<Stem, u32>,
-    long: LongArguments,
     /// Tasks that the agent wrote earlier. Writing them again is not a statement.
     tasks: HashSet<String>,
 }
 
 /// Stems of a session by number, with their weights.
 #[derive(Default)]
-struct Vocabulary {
+pub(super) struct Vocabulary {
     numbers: HashMap<Arc<str>, Stem>,
     stems: Vec<Arc<str>>,
     /// Number of the last search that found each stem, by the number of the stem.
@@ -71,29 +70,9 @@ struct Vocabulary {
     least: f64,
 }
 
-/// Returns these needs, reply by reply, at most one per reply.
-pub(super) fn find(events: &[(Agent<'_>, FactEvent<'_>)]) -> Vec<Need> {
-    let (mut vocabulary, stems) = Vocabulary::new(events);
-    let tools = ArgumentValues::new(said::replies(events));
-    let mut windows: HashMap<Agent<'_>, StatementWindow> = HashMap::default();
-    let mut needs = Vec::new();
-    for ((agent, event), stems) in events.iter().zip(&stems) {
-        let window = windows.entry(*agent).or_default();
-        match event {
-            FactEvent::ShownText(shown) => window.note_shown(shown, stems, &mut vocabulary),
-            FactEvent::Reply(at, reply) => {
-                needs.extend(window.reply(*at, reply, &tools, &mut vocabulary));
-            }
-            FactEvent::Compacted(summary) => window.compacted(summary, &mut vocabulary),
-            FactEvent::Cleared => windows.clear(),
-        }
-    }
-    needs
-}
-
 impl Vocabulary {
     /// Builds the vocabulary of a session. Also returns the distinct stems of each event.
-    fn new(events: &[(Agent<'_>, FactEvent<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
+    pub(super) fn new(events: &[(Agent<'_>, FactEvent<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
         let mut out = Vocabulary::default();
         let mut messages = 0;
         let mut stems = |(_, event): &(Agent<'_>, FactEvent<'_>)| {
@@ -152,7 +131,12 @@ impl Vocabulary {
 }
 
 impl StatementWindow {
-    fn note_shown(&mut self, shown: &ShownText<'_>, stems: &[Stem], vocabulary: &mut Vocabulary) {
+    pub(super) fn note_shown(
+        &mut self,
+        shown: &ShownText<'_>,
+        stems: &[Stem],
+        vocabulary: &mut Vocabulary,
+    ) {
         self.shown.extend(stems.iter().map(|stem| (*stem, shown.at as u32)));
         for text in &shown.texts {
             match shown.by {
@@ -182,14 +166,14 @@ impl StatementWindow {
         self.statements.push(Statement { kind, origin: origin.to_string(), at, stems });
     }
 
-    fn reply(
+    /// Returns the need of a reply.
+    pub(super) fn reply(
         &mut self,
         at: usize,
         reply: &FactReply<'_>,
-        tools: &ArgumentValues,
+        mut pieces: Vec<(ReplyPart, String)>,
         vocabulary: &mut Vocabulary,
     ) -> Option<Need> {
-        let mut pieces = said::pieces(reply, tools, &self.long);
         pieces.retain(|(piece, text)| *piece != ReplyPart::Task || self.tasks.insert(text.clone()));
         let mut best: Option<(f64, usize, Vec<Stem>)> = None;
         for (piece, text) in &pieces {
@@ -205,7 +189,6 @@ impl StatementWindow {
                 self.state(FactKind::Decision, reply.id, at, sentence, vocabulary);
             }
         }
-        self.long.note(reply);
         let (_, statement, common) = best?;
         let statement = &self.statements[statement];
         let words = common.iter().map(|s| vocabulary.stems[*s as usize].to_string()).collect();
@@ -223,11 +206,8 @@ impl StatementWindow {
         vocabulary: &mut Vocabulary,
     ) -> Option<(f64, usize, Vec<Stem>)> {
         let stems = vocabulary.stems_of(&[line]);
-        let fresh: Vec<Stem> = stems
-            .iter()
-            .copied()
-            .filter(|s| self.shown.get(s).is_none_or(|shown| at - *shown as usize >= GAP))
-            .collect();
+        let is_fresh = |s: &Stem| self.shown.get(s).is_none_or(|shown| at - *shown as usize >= GAP);
+        let fresh: Vec<Stem> = stems.iter().copied().filter(is_fresh).collect();
         if fresh.len() < COMMON {
             return None;
         }
@@ -260,7 +240,7 @@ impl StatementWindow {
     }
 
     /// Forgets the statements that the summary does not contain.
-    fn compacted(&mut self, summary: &str, vocabulary: &mut Vocabulary) {
+    pub(super) fn compacted(&mut self, summary: &str, vocabulary: &mut Vocabulary) {
         let held: HashSet<Stem> = vocabulary.stems_of(&[summary]).into_iter().collect();
         for (i, statement) in self.statements.iter().enumerate() {
             let there = statement.stems.iter().filter(|s| held.contains(s)).count();

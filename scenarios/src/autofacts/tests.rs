@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::jsonl;
@@ -11,55 +11,38 @@ struct Story {
 
 impl Story {
     fn new(asks: &str) -> Story {
-        let mut story = Story { lines: Vec::new(), replies: 0 };
-        story.user("u1", asks);
-        story
+        Story { lines: Vec::new(), replies: 0 }.user("u1", asks)
     }
 
-    fn line(&mut self, line: serde_json::Value) {
+    fn line(mut self, line: Value) -> Story {
         self.lines.push(line.to_string());
-    }
-
-    fn user(&mut self, id: &str, text: &str) {
-        self.line(json!({"type": "user", "id": id, "text": text}));
-    }
-
-    /// Adds a reply `aN` with a call `cN` and its result.
-    fn call(
-        &mut self,
-        text: &str,
-        tool: &str,
-        arguments: serde_json::Value,
-        output: &str,
-    ) -> &mut Story {
-        self.replies += 1;
-        let n = self.replies;
-        let call = json!({
-            "id": format!("c{n}"), "name": tool, "arguments": arguments.to_string(),
-        });
-        self.line(json!({
-            "type": "assistant", "id": format!("a{n}"), "text": text, "calls": [call],
-        }));
-        self.line(json!({
-            "type": "tool", "call_id": format!("c{n}"), "output": output,
-        }));
         self
     }
 
-    fn reads(&mut self, output: &str) -> &mut Story {
+    fn user(self, id: &str, text: &str) -> Story {
+        self.line(json!({"type": "user", "id": id, "text": text}))
+    }
+
+    /// Adds a reply `aN` with a call `cN` and its result.
+    fn call(mut self, text: &str, tool: &str, arguments: Value, output: &str) -> Story {
+        self.replies += 1;
+        let (reply, id) = (format!("a{}", self.replies), format!("c{}", self.replies));
+        let call = json!({"id": id, "name": tool, "arguments": arguments.to_string()});
+        let reply = json!({"type": "assistant", "id": reply, "text": text, "calls": [call]});
+        self.line(reply).line(json!({"type": "tool", "call_id": id, "output": output}))
+    }
+
+    fn reads(self, output: &str) -> Story {
         self.call("", "read", json!({"path": "x"}), output)
     }
 
-    fn reply(&mut self, text: &str) -> &mut Story {
+    fn reply(self, text: &str) -> Story {
         self.call(text, "wait", json!({}), "")
     }
 
     /// Adds `n` replies without content.
-    fn idles(&mut self, n: usize) -> &mut Story {
-        (0..n).for_each(|_| {
-            self.reply("");
-        });
-        self
+    fn idles(self, n: usize) -> Story {
+        (0..n).fold(self, |story, _| story.reply(""))
     }
 
     /// Returns the literals of each fact, with the id of the text that showed them and the replies
@@ -85,51 +68,49 @@ fn fact(what: &str, origin: &str, needs: &[&str]) -> (String, String, Vec<String
 
 #[test]
 fn six_replies_are_far_enough_and_five_are_not() {
-    let mut near = Story::new("go");
-    near.reads("parse_token").idles(4).reply("`parse_token` it is");
+    let near = Story::new("go").reads("parse_token").idles(4).reply("`parse_token` it is");
     assert_eq!(near.found(), []);
-    let mut far = Story::new("go");
-    far.reads("parse_token").idles(5).reply("`parse_token` it is");
+    let far = Story::new("go").reads("parse_token").idles(5).reply("`parse_token` it is");
     assert_eq!(far.found(), [fact("parse_token", "c1", &["a7"])]);
 }
 
 #[test]
 fn the_last_showing_counts_and_not_the_first() {
-    let mut story = Story::new("go");
-    story.reads("parse_token").idles(3).reads("calls parse_token").idles(2);
-    story.reply("`parse_token`").idles(2).reply("`parse_token`").reply("`parse_token`");
+    let story = Story::new("go").reads("parse_token").idles(3).reads("calls parse_token").idles(2);
+    let story = story.reply("`parse_token`").idles(2).reply("`parse_token`").reply("`parse_token`");
     // The call c5 showed it. The agent's text in a8 does not count.
     assert_eq!(story.found(), [fact("parse_token", "c5", &["a11", "a12"])]);
 }
 
 #[test]
 fn the_user_shows_things_too() {
-    let mut story = Story::new("look at src/auth/login.ts");
-    story.idles(5).call("", "read", json!({"path": "src/auth/login.ts"}), "");
+    let story = Story::new("look at src/auth/login.ts").idles(5).call(
+        "",
+        "read",
+        json!({"path": "src/auth/login.ts"}),
+        "",
+    );
     assert_eq!(story.found(), [fact("src/auth/login.ts", "u1", &["a6"])]);
 }
 
 #[test]
 fn what_one_message_showed_is_one_need_of_a_reply() {
-    let mut story = Story::new("go");
-    story.reads("parse_token read_token").reads("other_token").idles(5);
-    story.reply("`read_token`, `parse_token` and `other_token`");
-    assert_eq!(
-        story.found(),
-        [fact("parse_token read_token", "c1", &["a8"]), fact("other_token", "c2", &["a8"])]
-    );
+    let story = Story::new("go").reads("parse_token read_token").reads("other_token").idles(5);
+    let story = story.reply("`read_token`, `parse_token` and `other_token`");
+    let both = [fact("parse_token read_token", "c1", &["a8"]), fact("other_token", "c2", &["a8"])];
+    assert_eq!(story.found(), both);
 }
 
 #[test]
 fn what_follows_from_something_recent_is_no_need() {
     // Paths below the project's folder, a folder of a path, and another spelling of a name.
-    let mut story = Story::new("go");
-    story.reads("/w/app/src/session_store.rs in_the_store SessionStore").idles(4);
-    story.reads("src/session_store.rs").idles(1);
-    story.call("", "read", json!({"path": "/w/app/src/session_store.rs"}), "");
-    story.reply("`SessionStore`");
+    let story =
+        Story::new("go").reads("/w/app/src/session_store.rs in_the_store SessionStore").idles(4);
+    let story = story.reads("src/session_store.rs").idles(1);
+    let story = story.call("", "read", json!({"path": "/w/app/src/session_store.rs"}), "");
+    let story = story.reply("`SessionStore`");
     assert_eq!(story.found(), []);
-    story.reply("`in_the_store`");
+    let story = story.reply("`in_the_store`");
     assert_eq!(story.found(), [fact("in_the_store", "c1", &["a10"])]);
 }
 
@@ -137,57 +118,48 @@ fn what_follows_from_something_recent_is_no_need() {
 fn what_any_program_may_say_is_needed_only_where_the_text_must_match() {
     let shown = "import { randomUUID } from 'crypto';\n  id = randomUUID();\n  retryCount: 0,";
     let edit = |old: &str, new: &str| json!({"old_string": old, "new_string": new});
-    let mut made_up = Story::new("go");
-    made_up.reads(shown).idles(5).call("", "edit", edit("", "x = randomUUID(retryCount)"), "");
+    let made_up = Story::new("go").reads(shown).idles(5).call(
+        "",
+        "edit",
+        edit("", "x = randomUUID(retryCount)"),
+        "",
+    );
     assert_eq!(made_up.found(), [fact("retryCount", "c1", &["a7"])]);
-    let mut matched = Story::new("go");
-    matched.reads(shown).idles(5).call("", "edit", edit("id = randomUUID();", ""), "");
+    let matched =
+        Story::new("go").reads(shown).idles(5).call("", "edit", edit("id = randomUUID();", ""), "");
     assert_eq!(matched.found(), [fact("randomUUID", "c1", &["a7"])]);
 }
 
 #[test]
 fn names_of_products_in_prose_are_no_needs_and_those_that_were_defined_are() {
-    let mut story = Story::new("go");
-    story.reads("uses TypeScript\nclass TokenStore {").idles(5);
-    story.reply("The TokenStore is plain TypeScript.");
+    let story = Story::new("go").reads("uses TypeScript\nclass TokenStore {").idles(5);
+    let story = story.reply("The TokenStore is plain TypeScript.");
     assert_eq!(story.found(), [fact("TokenStore", "c1", &["a7"])]);
 }
 
 #[test]
 fn values_of_a_tools_own_schema_are_no_needs() {
-    let mode = |m: &str| json!({"output_mode": m});
-    let mut story = Story::new("go");
-    story.reads("files_with_matches").idles(5);
-    (0..3).for_each(|_| {
-        story.call("", "grep", mode("files_with_matches"), "").call(
-            "",
-            "grep",
-            mode("content"),
-            "",
-        );
-    });
+    let story = Story::new("go").reads("files_with_matches").idles(5);
+    let modes = ["files_with_matches", "content"].repeat(3).into_iter();
+    let grep = |story: Story, mode| story.call("", "grep", json!({"output_mode": mode}), "");
+    let story = modes.fold(story, grep);
     assert_eq!(story.found(), []);
 }
 
 #[test]
 fn an_argument_that_repeats_one_of_another_tool_was_filled_in_by_the_program() {
     let plan = format!("# Plan\nchange parse_token\n{}", "step after step\n".repeat(80));
-    let mut story = Story::new("go");
-    story.reads("fn parse_token() {}").idles(1);
-    story.call("", "write", json!({"file_path": "p", "content": plan.clone()}), "");
-    story.idles(5).call("", "show_plan", json!({"plan": plan}), "");
+    let story = Story::new("go").reads("fn parse_token() {}").idles(1);
+    let story = story.call("", "write", json!({"file_path": "p", "content": plan.clone()}), "");
+    let story = story.idles(5).call("", "show_plan", json!({"plan": plan}), "");
     assert_eq!(story.found(), []);
 }
 
 #[test]
 fn what_a_compaction_left_out_is_no_need_until_it_is_shown_again() {
-    let summary = |story: &mut Story| {
-        story.line(json!({"type": "recorded_compaction", "summary": "kept_token"}));
-    };
-    let mut story = Story::new("go");
-    story.reads("kept_token lost_token");
-    summary(&mut story);
-    story.idles(5).reply("`kept_token` and `lost_token`");
+    let summary = json!({"type": "recorded_compaction", "summary": "kept_token"});
+    let story = Story::new("go").reads("kept_token lost_token").line(summary);
+    let story = story.idles(5).reply("`kept_token` and `lost_token`");
     assert_eq!(story.found(), [fact("kept_token", "c1", &["a7"])]);
 }
 
@@ -195,8 +167,8 @@ fn what_a_compaction_left_out_is_no_need_until_it_is_shown_again() {
 fn an_edit_needs_what_only_the_agent_itself_wrote() {
     let write = json!({"file_path": "t", "content": "create_message(1)"});
     let edit = json!({"old_string": "create_message(1)", "new_string": ""});
-    let mut story = Story::new("go");
-    story.call("", "write", write, "ok").idles(5).call("", "edit", edit, "ok");
+    let story =
+        Story::new("go").call("", "write", write, "ok").idles(5).call("", "edit", edit, "ok");
     assert_eq!(story.found(), [fact("create_message", "a1", &["a7"])]);
 }
 
@@ -207,8 +179,12 @@ fn the_agents_own_list_of_tasks_is_needed_when_it_is_written_again() {
             {"content": "Mend the login page", "activeForm": "Mending it", "status": state},
         ]})
     };
-    let mut story = Story::new("go");
-    story.call("", "todo", tasks("pending"), "").idles(5).call("", "todo", tasks("completed"), "");
+    let story = Story::new("go").call("", "todo", tasks("pending"), "").idles(5).call(
+        "",
+        "todo",
+        tasks("completed"),
+        "",
+    );
     let facts = story.facts();
     assert_eq!(story.found(), [fact("Mend the login page", "a1", &["a7"])]);
     assert_eq!(facts[0].kind, FactKind::Todo);
@@ -217,61 +193,49 @@ fn the_agents_own_list_of_tasks_is_needed_when_it_is_written_again() {
 #[test]
 fn a_report_needs_that_a_command_was_run() {
     let run = json!({"cmd": "npm test -- --run src/login.test.ts"});
-    let mut story = Story::new("go");
-    story.call("", "shell", run, "ok").idles(5);
-    story.reply("Done. Verified with:\n- `npm test -- --run src/login.test.ts`");
+    let story = Story::new("go").call("", "shell", run, "ok").idles(5);
+    let story = story.reply("Done. Verified with:\n- `npm test -- --run src/login.test.ts`");
     assert_eq!(story.found(), [fact("login npm src", "a1", &["a7"])]);
 }
 
 #[test]
 fn a_task_is_taken_up_in_other_words() {
     let task = "- transcripts with malformed fences do not crash the renderer";
-    let mut story = Story::new("go");
-    story.reads(task).idles(5);
-    story.reply("Next a case for it: malformed fences must not crash rendering at all.");
+    let later = "Next a case for it: malformed fences must not crash rendering at all.";
+    let story = Story::new("go").reads(task).idles(5).reply(later);
     let facts = story.facts();
     assert_eq!(story.found(), [fact("malform fenc crash render", "c1", &["a7"])]);
     assert_eq!((facts[0].kind, facts[0].tokens.len()), (FactKind::Constraint, 0));
     // Shown again in between.
-    let mut again = Story::new("go");
-    again.reads(task).idles(3).reads("malformed fences crash").idles(1);
-    again.reply("Next a case for it: malformed fences must not crash rendering at all.");
-    assert_eq!(again.found(), []);
+    let again = Story::new("go").reads(task).idles(3).reads("malformed fences crash").idles(1);
+    assert_eq!(again.reply(later).found(), []);
 }
 
 #[test]
 fn a_decision_is_taken_up_and_an_announcement_is_not() {
     let later = "The compaction threshold now is in both generated paths.";
-    let mut story = Story::new("go");
-    story.reply("I will write the compaction threshold into both generated paths.").idles(5);
-    story.reply(later);
-    assert_eq!(story.found(), [fact("compaction threshold generat path", "a1", &["a7"])]);
-    let mut announced = Story::new("go");
-    announced.reply("Now I write the compaction threshold into both generated paths.").idles(5);
-    announced.reply(later);
-    assert_eq!(announced.found(), []);
+    let after = |said: &str| Story::new("go").reply(said).idles(5).reply(later).found();
+    let decided = after("I will write the compaction threshold into both generated paths.");
+    assert_eq!(decided, [fact("compaction threshold generat path", "a1", &["a7"])]);
+    assert_eq!(after("Now I write the compaction threshold into both generated paths."), []);
 }
 
 #[test]
 fn a_cleared_conversation_starts_anew() {
-    let mut story = Story::new("go");
-    story.reads("parse_token").line(json!({"type": "clear"}));
-    story.user("u2", "go on");
-    story.idles(6).reply("`parse_token`");
+    let story = Story::new("go").reads("parse_token").line(json!({"type": "clear"}));
+    let story = story.user("u2", "go on").idles(6).reply("`parse_token`");
     assert_eq!(story.found(), []);
 }
 
 #[test]
 fn of_many_needs_the_farthest_are_kept() {
     let word = |i: usize| format!("word_number_{i}");
-    let mut story = Story::new("go");
-    (0..MAX_FACTS + 10).for_each(|i| {
-        story.line(json!({"type": "user", "id": format!("m{i}"), "text": word(i)}));
-        if i == 9 {
-            story.idles(1);
-        }
-    });
-    story.idles(6).reply(&(0..MAX_FACTS + 10).map(word).collect::<Vec<_>>().join(" "));
+    let shows = |story: Story, i| {
+        let story = story.user(&format!("m{i}"), &word(i));
+        if i == 9 { story.idles(1) } else { story }
+    };
+    let story = (0..MAX_FACTS + 10).fold(Story::new("go"), shows);
+    let story = story.idles(6).reply(&(0..MAX_FACTS + 10).map(word).collect::<Vec<_>>().join(" "));
     // The first ten were last shown one reply earlier than the others, so the last ten of the
     // others are dropped.
     let facts = story.facts();
@@ -282,22 +246,17 @@ fn of_many_needs_the_farthest_are_kept() {
 
 #[test]
 fn a_result_in_another_window_than_its_call_is_no_trouble() {
-    let mut story = Story::new("go");
-    story.idles(9).call("", "task", json!({}), "");
-    for line in [
-        json!({"type": "tool", "call_id": "c10", "output": "parse_token", "agent": "x"}),
-        json!({"type": "assistant", "id": "x1", "text": "`parse_token`", "agent": "x"}),
-    ] {
-        story.line(line);
-    }
+    let story = Story::new("go").idles(9).call("", "task", json!({}), "");
+    let result = json!({"type": "tool", "call_id": "c10", "output": "parse_token", "agent": "x"});
+    let reply = json!({"type": "assistant", "id": "x1", "text": "`parse_token`", "agent": "x"});
+    let story = story.line(result).line(reply);
     assert_eq!(story.found(), []);
 }
 
 #[test]
 fn given_facts_stay() {
-    let mut story = Story::new("go");
-    story.reads("parse_token").idles(5).reply("`parse_token`");
-    story.line(json!({
+    let story = Story::new("go").reads("parse_token").idles(5).reply("`parse_token`");
+    let story = story.line(json!({
         "type": "fact", "id": "f", "kind": "goal", "tokens": ["x"], "arises": "u1",
     }));
     assert_eq!(story.facts().len(), 1);

@@ -166,17 +166,15 @@ mod tests {
     fn paths_numbers_and_identifiers_are_words() {
         let text = "In ./src/auth/login.ts:42, parse_token::run failed; userSession 20260108 and \
             1_234_567 (see `README.md`).";
-        assert_eq!(
-            words(text),
-            [
-                "src/auth/login.ts",
-                "parse_token::run",
-                "userSession",
-                "20260108",
-                "1_234_567",
-                "README.md"
-            ]
-        );
+        let expected = [
+            "src/auth/login.ts",
+            "parse_token::run",
+            "userSession",
+            "20260108",
+            "1_234_567",
+            "README.md",
+        ];
+        assert_eq!(words(text), expected);
         assert_eq!(words("/etc/app/config.yaml."), ["/etc/app/config.yaml"]);
         assert_eq!(words("naïve→fn_with_name→x"), ["fn_with_name"]);
     }

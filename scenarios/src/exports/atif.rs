@@ -9,6 +9,7 @@ use ctxbench_session::{AssistantEntry, Session, ToolEntry};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use serde_with::skip_serializing_none;
 
 use super::conversation::{
     ExportConversation, ExportTurn, arguments, content_of, conversations, in_places,
@@ -29,48 +30,42 @@ const VERSION: &str = "ATIF-v1.8";
 /// Image types that the format supports.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Trajectory<'a> {
     schema_version: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a str>,
     trajectory_id: &'a str,
     agent: AtifAgent<'a>,
     steps: Vec<AtifStep<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     final_metrics: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subagent_trajectories: Vec<Trajectory<'a>>,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct AtifAgent<'a> {
     name: &'a str,
     version: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     model_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_definitions: Vec<Value>,
 }
 
+#[skip_serializing_none]
 #[derive(Default, Serialize)]
 struct AtifStep<'a> {
     step_id: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<String>,
     source: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     model_name: Option<&'a str>,
     message: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<AtifCall>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     observation: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<Value>,
 }
 

@@ -37,7 +37,8 @@ pub static ALL: &[&Export] =
 
 /// Returns the format with this name.
 pub fn by_name(name: &str) -> Result<&'static Export, LoadError> {
-    ALL.iter().copied().find(|e| e.name == name).ok_or_else(|| LoadError::NoSuchFormat {
+    ALL.iter().copied().find(|e| e.name == name).ok_or_else(|| LoadError::NoSuchName {
+        what: "format to write",
         name: name.to_string(),
         hint: nearest::hint(name, &names()),
     })

@@ -2,7 +2,6 @@
 //! expected input, and never a panic.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use serde_json::Value;
 
@@ -30,11 +29,6 @@ const SAMPLES: &[(&str, &str)] = &[
     ("openai-responses", "messages/openai-responses.json"),
     ("anthropic-messages", "messages/anthropic-messages.json"),
 ];
-
-fn read_sample(path: &str) -> Vec<u8> {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
-    std::fs::read(data.join(path)).unwrap()
-}
 
 fn read(format: &Format, bytes: &[u8], name: &str) -> Vec<Result<Loaded, InputError>> {
     let mut out = Vec::new();
@@ -116,8 +110,7 @@ fn damages(text: &str) -> Vec<(&'static str, Vec<u8>)> {
 fn damaged_recordings_are_refused_or_read_in_part() {
     for (name, path) in SAMPLES {
         let (format, file) = (by_name(name).unwrap(), file_name(path));
-        let bytes = read_sample(path);
-        let text = String::from_utf8(bytes).unwrap();
+        let text = std::fs::read_to_string(testing::recorded(path)).unwrap();
         for (damage, bytes) in damages(&text) {
             let found = read(format, &bytes, file);
             assert!(!found.is_empty(), "{path}, {damage}: neither a session nor an error");
@@ -151,7 +144,7 @@ fn damaged_recordings_are_refused_or_read_in_part() {
 fn encodings_with_a_mark_and_other_ends_of_lines_change_nothing() {
     for (name, path) in SAMPLES {
         let (format, file) = (by_name(name).unwrap(), file_name(path));
-        let text = String::from_utf8(read_sample(path)).unwrap();
+        let text = std::fs::read_to_string(testing::recorded(path)).unwrap();
         let sessions = |bytes: &[u8]| -> Vec<Loaded> {
             let source = Source::of_bytes(bytes, file);
             assert_eq!(detect(&source).map(|f| f.name), Some(format.name), "{path}");

@@ -116,16 +116,6 @@ impl Format {
         });
     }
 
-    #[cfg(test)]
-    pub(super) fn session_of(&self, text: &str, file: &str) -> Result<Loaded, InputError> {
-        let mut out = None;
-        self.recordings(&Source::of_bytes(text.as_bytes(), file), &mut |recording| {
-            out = Some(recording.and_then(|r| self.session(r, file)));
-            ControlFlow::Break(())
-        });
-        out.expect("a format hands over a session or an error")
-    }
-
     /// Returns all sessions of a source that is known to be small.
     pub fn import_all(&self, source: &Source<'_>) -> Result<Vec<Loaded>, InputError> {
         let mut all = Vec::new();

@@ -114,8 +114,7 @@ impl<'a> Document<'a> {
 
     /// Returns a value inside the document as a document.
     pub(super) fn part(&self, raw: &'a RawValue) -> Document<'a> {
-        let line = LineCounter { document: self, at: 0, line: self.line }.line_of(raw.get());
-        Document { text: raw.get(), file: self.file, line }
+        LineCounter { document: self, at: 0, line: self.line }.document(raw)
     }
 
     /// Returns the items of a list in the document, or none if there is no list.
@@ -123,12 +122,7 @@ impl<'a> Document<'a> {
         let items = list.and_then(|list| serde_json::from_str(list.get()).ok());
         let items: Vec<&RawValue> = items.unwrap_or_default();
         let mut lines = LineCounter { document: self, at: 0, line: self.line };
-        let mut item = |raw: &'a RawValue| Document {
-            text: raw.get(),
-            file: self.file,
-            line: lines.line_of(raw.get()),
-        };
-        items.into_iter().map(&mut item).collect()
+        items.into_iter().map(|raw| lines.document(raw)).collect()
     }
 
     /// Parses the text as any JSON value.
@@ -141,7 +135,7 @@ impl<'a> Document<'a> {
         let (what, fix) = if self.text.trim().is_empty() {
             ("the file is empty".to_string(), "export or copy it again")
         } else if e.is_eof() {
-            return broken_off(line).at(self.file);
+            ("the JSON breaks off here".to_string(), "export or copy it again, whole")
         } else {
             (format!("not readable as JSON ({e})"), "check that the program itself wrote the file")
         };
@@ -161,8 +155,7 @@ impl<'a> Document<'a> {
                 Ok(object) => out.push(RecordedLine { number, object }),
                 Err(e) => {
                     let what = format!("item {n} is not an object ({e})");
-                    notes.warnings.push(format!("{}:{number}: {what}; left out", self.file));
-                    notes.broken.get_or_insert((number, what));
+                    notes.leave_out(self.file, number, what);
                 }
             }
         }
@@ -173,25 +166,21 @@ impl<'a> Document<'a> {
 /// Valid content of a document, for errors.
 const EXPECTED: &str = "a recording as its program wrote it";
 
-fn broken_off(line: usize) -> InputError {
-    InputError::new(line, "the JSON breaks off here", EXPECTED, "export or copy it again, whole")
-}
-
 /// Finds the line numbers of successive parts of a text.
-struct LineCounter<'a> {
-    document: &'a Document<'a>,
+struct LineCounter<'d, 'a> {
+    document: &'d Document<'a>,
     at: usize,
     line: usize,
 }
 
-impl LineCounter<'_> {
-    fn line_of(&mut self, part: &str) -> usize {
-        let text = self.document.text;
-        let from = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+impl<'a> LineCounter<'_, 'a> {
+    fn document(&mut self, part: &'a RawValue) -> Document<'a> {
+        let Document { text, file, .. } = *self.document;
+        let from = (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
         let passed = text.as_bytes().get(self.at..from).unwrap_or_default();
         self.line += passed.iter().filter(|b| **b == b'\n').count();
         self.at = self.at.max(from);
-        self.line
+        Document { text: part.get(), file, line: self.line }
     }
 }
 
@@ -244,10 +233,8 @@ mod tests {
     fn errors_say_where_it_breaks_off() {
         let of = |text| Document::new(text, "x.json").members().err().unwrap().to_string();
         let cut = of("{\n \"a\": [1,\n");
-        assert!(
-            cut.starts_with("x.json:3: the JSON breaks off here; expected a recording"),
-            "{cut}"
-        );
+        let begin = "x.json:3: the JSON breaks off here; expected a recording";
+        assert!(cut.starts_with(begin), "{cut}");
         assert!(of("").contains("the file is empty"));
         assert!(of("{\"a\" 1}").contains("x.json:1: not readable as JSON"));
     }

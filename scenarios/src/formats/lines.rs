@@ -1,6 +1,7 @@
 //! Lines of a recording, and access to their fields.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 pub(super) use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use ctxbench_formats::lines::{LineReader, path_to_last};
@@ -54,7 +55,7 @@ pub(super) fn session(
     source: &Source<'_>,
     beside: Vec<PathBuf>,
     sink: &mut Sink<'_>,
-    read: fn(Vec<RecordedLine>, &str, &mut Recording),
+    read: fn(Vec<RecordedLine>, &str, Recording) -> Recording,
 ) -> Result<(), Ended> {
     let mut out = Recording::default();
     let mut lines = of_lines(source, &mut out)?;
@@ -63,31 +64,27 @@ pub(super) fn session(
         let others = others.collect::<Result<Vec<_>, _>>()?;
         lines = merged(std::iter::once(lines).chain(others));
     }
-    out.beside = beside;
-    read(lines, source.name(), &mut out);
-    sink(Ok(out))
+    sink(Ok(read(lines, source.name(), Recording { beside, ..out })))
 }
 
 /// Merges the objects of a session and its companions in chronological order, keeping the order of
 /// each file. An object without a time stays with the one before it.
 fn merged(files: impl Iterator<Item = Vec<RecordedLine>>) -> Vec<RecordedLine> {
+    let timed = |lines: Vec<RecordedLine>| {
+        // The newest time so far. Times sort as text.
+        let mut newest = String::new();
+        lines.into_iter().map(move |line| {
+            if let Some(time) = str_of(&line.object, "timestamp").filter(|t| **t > *newest) {
+                newest = time.to_string();
+            }
+            (newest.clone(), line)
+        })
+    };
     let mut all: Vec<(String, RecordedLine)> = files.flat_map(timed).collect();
     // The sort is stable, so each file keeps its order. The main file's line comes first if times
     // are equal.
     all.sort_by(|a, b| a.0.cmp(&b.0));
     (1..).zip(all).map(|(number, (_, line))| RecordedLine { number, ..line }).collect()
-}
-
-/// Returns the objects, each with the newest time so far. The times sort as text.
-fn timed(lines: Vec<RecordedLine>) -> Vec<(String, RecordedLine)> {
-    let mut newest = String::new();
-    let timed = |line: RecordedLine| {
-        if let Some(time) = str_of(&line.object, "timestamp").filter(|t| **t > *newest) {
-            newest = time.to_string();
-        }
-        (newest.clone(), line)
-    };
-    lines.into_iter().map(timed).collect()
 }
 
 /// Returns for each line whether it stands on a branch that was given up: its members `id` and
@@ -107,13 +104,17 @@ pub(super) fn given_up(
     places.iter().for_each(|at| left[*at] = true);
     path_to_last(&tree).into_iter().for_each(|at| left[places[at]] = false);
     let messages = lines.iter().zip(&left).filter(|(l, left)| **left && is_message(l)).count();
-    if messages > 0 {
-        out.left_out.push(format!(
-            "{file}: left out {} of branches that the session did not end with",
-            pluralize(messages, "message")
-        ));
-    }
+    note_branches(messages, "message", file, out);
     left
+}
+
+/// Notes that some messages or lines belong to branches that were given up.
+pub(super) fn note_branches(n: usize, noun: &str, file: &str, out: &mut Recording) {
+    if n > 0 {
+        let left = pluralize(n, noun);
+        let note = "of branches that the session did not end with";
+        out.left_out.push(format!("{file}: left out {left} {note}"));
+    }
 }
 
 pub(super) fn string(object: &Map<String, Value>, key: &str) -> Option<String> {
@@ -122,6 +123,12 @@ pub(super) fn string(object: &Map<String, Value>, key: &str) -> Option<String> {
 
 pub(super) fn flag(object: &Map<String, Value>, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Returns a member that is an object, or an empty one.
+pub(super) fn object_in<'a>(object: &'a Map<String, Value>, key: &str) -> &'a Map<String, Value> {
+    static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    object_of(object, key).unwrap_or(&EMPTY)
 }
 
 /// Returns the items of a list, or none if there is no list.

@@ -23,11 +23,8 @@ pub(super) fn drop_impossible_counters(
     let beyond = |usage: &RecordedUsage| {
         (window.saturating_add(window / 4)..bounds::TOKENS).contains(&usage.prompt())
     };
-    let told = |i: &Located| match &i.entry {
-        Entry::Assistant(a) => a.usage.as_ref().is_some_and(beyond),
-        _ => false,
-    };
-    items.iter().any(told).then_some(())?;
+    let mut usages = items.iter().filter_map(|i| i.entry.as_reply()?.usage.as_ref());
+    usages.any(beyond).then_some(())?;
     let by = calibration::counting_of(header.model.as_deref()).for_visible_text();
     let said = calibration::content(items.iter().map(|i| &i.entry), &by);
     let mut dropped = Vec::new();
@@ -51,10 +48,7 @@ pub(super) fn drop_impossible_counters(
 
 /// Removes counters that are 0 in every reply, as some gateways send them. Returns a warning.
 pub(super) fn drop_zero_counters(items: &mut [Located], file: &str) -> Option<String> {
-    let counted = items.iter().filter_map(|i| match &i.entry {
-        Entry::Assistant(a) => Some((i.line, a.usage.as_ref()?)),
-        _ => None,
-    });
+    let counted = items.iter().filter_map(|i| Some((i.line, i.entry.as_reply()?.usage.as_ref()?)));
     let counted: Vec<(usize, &RecordedUsage)> = counted.collect();
     let is_zero = |u: &RecordedUsage| {
         u.prompt() == 0

@@ -45,6 +45,12 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Leaves out what stands on a line, with a warning.
+    pub(super) fn leave_out(&mut self, file: &str, line: usize, what: String) {
+        self.warnings.push(format!("{file}:{line}: {what}; left out"));
+        self.broken.get_or_insert((line, what));
+    }
+
     /// Links each step to the one before it in its conversation if the reader named no step.
     pub(super) fn link(&mut self) {
         if self.steps.iter().any(|s| s.name.is_some()) {
@@ -137,6 +143,15 @@ impl StepKind {
     /// Creates the result of a call.
     pub(super) fn result(call_id: String, pieces: Vec<MessagePart>, is_error: bool) -> StepKind {
         StepKind::input(vec![MessagePart::Result { call_id, pieces, is_error }])
+    }
+
+    /// Returns a reply, or the reply to the request for a summary.
+    pub(super) fn any_reply(&self) -> Option<&RecordingReply> {
+        match self {
+            StepKind::Reply(reply) => Some(reply),
+            StepKind::Compaction(c) => c.reply.as_deref(),
+            _ => None,
+        }
     }
 }
 
@@ -307,6 +322,11 @@ impl MessagePart {
     }
 }
 
+/// Marks what is said as added to a message by the program.
+pub(super) fn added(pieces: Vec<MessagePart>) -> Vec<MessagePart> {
+    pieces.into_iter().map(|piece| piece.added(ContextPlace::Message)).collect()
+}
+
 /// Provider's counters of one call, tokens. Input, read and write add up to the prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
@@ -339,6 +359,11 @@ impl Counters {
     /// Returns the tokens of the whole prompt.
     pub fn prompt(&self) -> u64 {
         self.input.saturating_add(self.read).saturating_add(self.write)
+    }
+
+    /// Returns the tokens of the prompt and the reply.
+    pub(super) fn context(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
     }
 
     /// Returns whether most cache writes have the long lifetime. `None` if nothing was written or
@@ -411,16 +436,11 @@ fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<InvalidCounter>
 /// that inflates the figures, then the first of the others. Counters that are merely too large are
 /// reported together with the bounds.
 pub(super) fn wrong_counters(steps: &[RecordingStep], file: &str) -> Vec<String> {
-    let wrong = |step: &RecordingStep| {
-        let reply = match &step.what {
-            StepKind::Reply(reply) => reply,
-            StepKind::Compaction(c) => c.reply.as_deref()?,
-            _ => return None,
-        };
-        let wrong = reply.counters.as_ref().ok()?.wrong.iter();
-        Some(wrong.map(|w| (step.line, w.clone())).collect::<Vec<_>>())
-    };
-    let all: Vec<(usize, InvalidCounter)> = steps.iter().filter_map(wrong).flatten().collect();
+    let mut all: Vec<(usize, &InvalidCounter)> = Vec::new();
+    for step in steps {
+        let counters = step.what.any_reply().and_then(|reply| reply.counters.as_ref().ok());
+        all.extend(counters.into_iter().flat_map(|c| &c.wrong).map(|w| (step.line, w)));
+    }
     let taken = [(bounds::TOKENS, ", the largest there is"), (0, "")];
     let note = |(taken, meaning): (u64, &str)| {
         let mut all = all.iter().filter(|(_, w)| w.taken == taken);

@@ -44,9 +44,9 @@ pub(super) fn put_together(
         builder.step(step);
     }
     for (line, call, stamp) in given_up {
-        let at = builder.at(stamp.as_deref());
-        let agent = call.agent.filter(|_| !of_subagent);
-        builder.entry(line, Entry::RecordedCall(RecordedCall { at, agent, ..call }));
+        (builder.line, builder.stamp) = (line, stamp);
+        let (at, agent) = (builder.at(), call.agent.filter(|_| !of_subagent));
+        builder.entry(Entry::RecordedCall(RecordedCall { at, agent, ..call }));
     }
     let (id, title) = (id.unwrap_or_default(), title.unwrap_or_default());
     let source = Source { format: format.to_string(), file: Some(file.to_string()), version };
@@ -87,16 +87,9 @@ fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>
     let mut places = HashMap::new();
     let mut out: Vec<(usize, RecordedCall, Option<String>)> = Vec::new();
     for step in steps.iter().filter(|s| s.view == View::Calls) {
-        let (reply, is_reply) = match &step.what {
-            StepKind::Reply(reply) => (reply, true),
-            // The request for the summary of a compaction that was given up.
-            StepKind::Compaction(RecordingCompaction { reply: Some(reply), .. }) => {
-                (&**reply, false)
-            }
-            _ => continue,
-        };
+        let Some(reply) = step.what.any_reply() else { continue };
         let Some(id) = &reply.response else { continue };
-        let key = (&step.agent, id);
+        let (key, is_reply) = ((&step.agent, id), matches!(step.what, StepKind::Reply(_)));
         if kept.contains(&key) || summaries.contains(id) || !is_reply && replies.contains(id) {
             continue;
         }
@@ -154,18 +147,14 @@ fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> V
                     s.agent == step.agent
                         && !matches!(&s.what, StepKind::Input(i) if i.only_added())
                 });
-                if let Some(StepKind::Compaction(RecordingCompaction {
-                    summary: none @ None,
-                    ..
-                })) = last.map(|s| &mut s.what)
+                if let Some(StepKind::Compaction(c)) = last.map(|s| &mut s.what)
+                    && c.summary.is_none()
                 {
-                    *none = text;
+                    c.summary = text;
                     continue;
                 }
-                step.what = StepKind::Compaction(RecordingCompaction {
-                    summary: text,
-                    ..Default::default()
-                });
+                let found = RecordingCompaction { summary: text, ..Default::default() };
+                step.what = StepKind::Compaction(found);
                 open = None;
             }
             StepKind::Input(input) => {
@@ -221,6 +210,9 @@ struct SessionBuilder {
     calls: HashMap<String, String>,
     /// Context that waits for the next message, by window.
     held: HashMap<Option<String>, Vec<Part>>,
+    /// Line and time of the current step.
+    line: usize,
+    stamp: Option<String>,
     /// Subagent of the current window. `None` = the main conversation.
     agent: Option<String>,
     start: Option<i64>,
@@ -228,67 +220,62 @@ struct SessionBuilder {
 
 impl SessionBuilder {
     fn step(&mut self, step: RecordingStep) {
-        let RecordingStep { line, stamp, what, .. } = step;
-        let stamp = stamp.as_deref();
-        match what {
-            StepKind::System(text) if !self.window_begun() => self.system(line, text),
+        (self.line, self.stamp) = (step.line, step.stamp);
+        match step.what {
+            StepKind::System(text) if !self.window_begun() => self.system(text),
             StepKind::Tools(definitions) if !self.window_begun() => {
                 let agent = self.agent.clone();
-                self.entry(line, Entry::Tools { definitions, agent });
+                self.entry(Entry::Tools { definitions, agent });
             }
-            StepKind::Input(input) => self.input(line, input, stamp),
-            StepKind::Reply(reply) => self.reply(line, reply, stamp),
+            StepKind::Input(input) => self.input(input),
+            StepKind::Reply(reply) => self.reply(reply),
             // Compactions in a subagent's window do not count as compactions of the session.
             StepKind::Compaction(_) if self.agent.is_some() => {}
-            StepKind::Compaction(c) => self.compaction(line, c, stamp),
+            StepKind::Compaction(c) => self.compaction(c),
             StepKind::Cleared if self.agent.is_some() => {}
             StepKind::Cleared => {
                 self.held.remove(&None);
-                self.entry(line, Entry::Clear);
+                self.entry(Entry::Clear);
             }
             _ => {}
         }
     }
 
-    fn input(&mut self, line: usize, input: Input, stamp: Option<&str>) {
+    fn input(&mut self, input: Input) {
         let mut said = Vec::new();
         for piece in input.pieces {
             match piece {
                 MessagePart::Result { call_id, pieces, is_error } => {
                     let parts = pieces.into_iter().filter_map(MessagePart::into_part).collect();
-                    self.result(line, &call_id, parts, is_error.then_some(true), stamp);
+                    self.result(&call_id, parts, is_error.then_some(true));
                 }
-                MessagePart::Added(part, place) => self.added(line, part, place),
+                MessagePart::Added(part, place) => self.added(part, place),
                 other => said.extend(other.into_part()),
             }
         }
         if !said.is_empty() {
-            self.user(line, input.id.as_deref(), said, stamp);
+            self.user(input.id.as_deref(), said);
         }
     }
 
-    fn added(&mut self, line: usize, part: Part, place: ContextPlace) {
+    fn added(&mut self, part: Part, place: ContextPlace) {
         match place {
             _ if self.begun() => self.hold(part),
             ContextPlace::Message => self.hold(part),
             ContextPlace::System => {
-                part.as_text().into_iter().for_each(|t| self.system(line, t.to_string()));
+                part.as_text().into_iter().for_each(|t| self.system(t.to_string()));
             }
             ContextPlace::Memory(path) => {
                 if let Some(text) = part.as_text().map(str::to_string) {
-                    self.entry(line, Entry::Memory { path, text });
+                    self.entry(Entry::Memory { path, text });
                 }
             }
         }
     }
 
-    fn system(&mut self, line: usize, text: String) {
+    fn system(&mut self, text: String) {
         let agent = self.agent.clone();
-        self.entry(line, Entry::System { text, agent });
-    }
-
-    fn take_held(&mut self) -> Vec<Part> {
-        self.held.remove(&self.agent).unwrap_or_default()
+        self.entry(Entry::System { text, agent });
     }
 
     /// Returns whether a user message or a reply was added.
@@ -303,8 +290,8 @@ impl SessionBuilder {
     }
 
     /// Adds an entry that is not a message.
-    fn entry(&mut self, line: usize, entry: Entry) {
-        self.items.push(Located { line, entry });
+    fn entry(&mut self, entry: Entry) {
+        self.items.push(Located { line: self.line, entry });
     }
 
     /// Keeps a text that the program added to the context. It joins the next user message. If a
@@ -314,16 +301,15 @@ impl SessionBuilder {
         self.held.entry(self.agent.clone()).or_default().push(part);
     }
 
-    fn user(&mut self, line: usize, id: Option<&str>, parts: Vec<Part>, stamp: Option<&str>) {
-        let mut all = self.take_held();
+    fn user(&mut self, id: Option<&str>, parts: Vec<Part>) {
+        let mut all = self.held.remove(&self.agent).unwrap_or_default();
         all.extend(parts);
         let (text, parts) = single_text(all);
-        let (id, at, agent) = (self.unique(id), self.at(stamp), self.agent.clone());
-        let entry = UserEntry { id, text, parts, at, agent };
-        self.entry(line, Entry::User(entry));
+        let (id, at, agent) = (self.unique(id), self.at(), self.agent.clone());
+        self.entry(Entry::User(UserEntry { id, text, parts, at, agent }));
     }
 
-    fn reply(&mut self, line: usize, reply: RecordingReply, stamp: Option<&str>) {
+    fn reply(&mut self, reply: RecordingReply) {
         let usage = counted(&reply);
         let RecordingReply { id, pieces, model, .. } = reply;
         let (results, pieces): (Vec<MessagePart>, Vec<MessagePart>) =
@@ -331,17 +317,13 @@ impl SessionBuilder {
         let mut parts: Vec<Part> = pieces.into_iter().filter_map(MessagePart::into_part).collect();
         // A tool of the provider returns its result within the reply, which remains one request.
         // Results for calls of an earlier reply come before this one.
+        let called = |result: &MessagePart| {
+            let MessagePart::Result { call_id, .. } = result else { return false };
+            parts.iter().filter_map(Part::as_call).any(|call| *call.id == **call_id)
+        };
         let (own, earlier): (Vec<MessagePart>, Vec<MessagePart>) =
-            results.into_iter().partition(|result| {
-                let called = |part: &Part| match (part, result) {
-                    (Part::Call(call), MessagePart::Result { call_id, .. }) => {
-                        *call.id == **call_id
-                    }
-                    _ => false,
-                };
-                parts.iter().any(called)
-            });
-        self.input(line, Input { pieces: earlier, ..Input::default() }, stamp);
+            results.into_iter().partition(called);
+        self.input(Input { pieces: earlier, ..Input::default() });
         if self.held.contains_key(&self.agent) {
             let agent = &self.agent;
             let mut entries = self.items.iter_mut().rev().map(|i| &mut i.entry);
@@ -351,7 +333,7 @@ impl SessionBuilder {
                     all.append(&mut self.held.remove(agent).unwrap_or_default());
                     (t.output, t.parts) = (None, Some(all));
                 }
-                _ => self.user(line, None, Vec::new(), stamp),
+                _ => self.user(None, Vec::new()),
             }
         }
         for part in &mut parts {
@@ -362,31 +344,22 @@ impl SessionBuilder {
             }
         }
         let (text, parts) = single_text(parts);
-        let at = self.at(stamp);
-        let id = self.unique(id.as_deref());
-        let agent = self.agent.clone();
+        let (id, at, agent) = (self.unique(id.as_deref()), self.at(), self.agent.clone());
         let entry =
             AssistantEntry { id, text, parts, usage, model, at, agent, ..Default::default() };
-        self.entry(line, Entry::Assistant(entry));
-        self.input(line, Input { pieces: own, ..Input::default() }, stamp);
+        self.entry(Entry::Assistant(entry));
+        self.input(Input { pieces: own, ..Input::default() });
     }
 
-    fn result(
-        &mut self,
-        line: usize,
-        call_id: &str,
-        parts: Vec<Part>,
-        is_error: Option<bool>,
-        stamp: Option<&str>,
-    ) {
+    fn result(&mut self, call_id: &str, parts: Vec<Part>, is_error: Option<bool>) {
         let call_id = self.calls.get(call_id).map_or(call_id, String::as_str).to_string();
         let (output, parts) = single_text(parts);
-        let (at, agent) = (self.at(stamp), self.agent.clone());
+        let (at, agent) = (self.at(), self.agent.clone());
         let entry = ToolEntry { call_id, output, parts, is_error, at, agent, ..Default::default() };
-        self.entry(line, Entry::Tool(entry));
+        self.entry(Entry::Tool(entry));
     }
 
-    fn compaction(&mut self, line: usize, c: RecordingCompaction, stamp: Option<&str>) {
+    fn compaction(&mut self, c: RecordingCompaction) {
         let entry = RecordedCompaction {
             pre_tokens: c.pre_tokens,
             post_tokens: c.post_tokens,
@@ -395,15 +368,15 @@ impl SessionBuilder {
             instructions: c.instructions,
             usage: c.reply.as_deref().and_then(counted),
             model: c.reply.and_then(|reply| reply.model),
-            at: self.at(stamp),
+            at: self.at(),
         };
-        self.entry(line, Entry::RecordedCompaction(entry));
+        self.entry(Entry::RecordedCompaction(entry));
     }
 
     /// Returns the milliseconds since the session began. If the main conversation has no time, the
     /// first requested stamp is the beginning.
-    fn at(&mut self, stamp: Option<&str>) -> Option<Millis> {
-        let now = time::millis(stamp?)?;
+    fn at(&mut self) -> Option<Millis> {
+        let now = time::millis(self.stamp.as_deref()?)?;
         let start = *self.start.get_or_insert(now);
         Some(u64::try_from(now.saturating_sub(start)).unwrap_or_default())
     }
@@ -418,13 +391,9 @@ impl SessionBuilder {
         if !self.begun() {
             let why = self.warnings.join("; ");
             let why = if why.is_empty() { why } else { format!(" ({why})") };
-            let fault = InputError::new(
-                1,
-                format!("no messages{why}"),
-                format!("a recording of {format} with at least one message"),
-                "check the format",
-            );
-            return Err(fault.at(file));
+            let what = format!("no messages{why}");
+            let expected = format!("a recording of {format} with at least one message");
+            return Err(InputError::new(1, what, expected, "check the format").at(file));
         }
         header.version = crate::jsonl::VERSION;
         header.started = self.start.and_then(time::of_millis);
@@ -434,12 +403,9 @@ impl SessionBuilder {
         if header.title.trim().is_empty() {
             header.title = self.items.iter().find_map(title).unwrap_or_default();
         }
-        if header.model.is_none() {
-            header.model = self.items.iter().find_map(|i| match &i.entry {
-                Entry::Assistant(a) if a.agent.is_none() => a.model.clone(),
-                _ => None,
-            });
-        }
+        let mut replies = self.items.iter().filter_map(|i| i.entry.as_reply());
+        header.model =
+            replies.find_map(|reply| reply.model.clone().filter(|_| reply.agent.is_none()));
         self.warnings.extend(plausible::drop_zero_counters(&mut self.items, file));
         self.warnings.extend(plausible::drop_impossible_counters(&header, &mut self.items, file));
         if format != "aider" {
@@ -467,12 +433,8 @@ impl SessionBuilder {
         if self.ids.insert(base.clone()) {
             return base;
         }
-        let id = (2..)
-            .map(|n| format!("{base}-{n}"))
-            .find(|id| !self.ids.contains(id))
-            .expect("there are more numbers than ids");
-        self.ids.insert(id.clone());
-        id
+        let mut ids = (2..).map(|n| format!("{base}-{n}"));
+        ids.find(|id| self.ids.insert(id.clone())).expect("there are more numbers than ids")
     }
 }
 

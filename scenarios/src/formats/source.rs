@@ -112,12 +112,9 @@ impl<'a> Source<'a> {
         let name = unpacked(&self.name).to_string();
         let mut head = Head { name, whole: true, ..Head::default() };
         if let Some(folder) = self.disk_path().filter(|p| p.is_dir()) {
-            let list = || -> io::Result<Vec<String>> {
-                let name =
-                    |e: io::Result<fs::DirEntry>| Ok(e?.file_name().to_string_lossy().into_owned());
-                fs::read_dir(folder)?.map(name).collect()
-            };
-            let mut entries = list().map_err(|e| self.unread(&e))?;
+            let name = |e: fs::DirEntry| e.file_name().to_string_lossy().into_owned();
+            let list = fs::read_dir(folder).and_then(|all| all.map(|e| e.map(name)).collect());
+            let mut entries: Vec<String> = list.map_err(|e| self.unread(&e))?;
             entries.sort();
             return Ok(Head { entries: Some(entries), ..head });
         }
@@ -171,32 +168,28 @@ impl<'a> Source<'a> {
 
     /// Returns the lines with content one at a time, numbered from 1.
     pub fn lines(&self) -> Result<Box<dyn Iterator<Item = NumberedLine> + '_>, InputError> {
-        let mut reader = self.utf8()?;
+        let mut reader = Some(self.utf8()?);
         let name = self.name.clone();
         let mut number = 0;
-        let mut next = move || -> Option<NumberedLine> {
-            loop {
-                number += 1;
-                let mut bytes = Vec::new();
-                match reader.read_until(b'\n', &mut bytes) {
-                    Ok(0) => return None,
-                    Ok(_) => {}
-                    Err(e) => return Some(Err(unread(&name, number, &e))),
-                }
-                let text = text_of(bytes);
-                let text = text.trim_start_matches('\u{feff}').trim();
-                if !text.is_empty() {
-                    return Some(Ok((number, text.to_string())));
+        let next = move || loop {
+            number += 1;
+            let mut bytes = Vec::new();
+            match reader.as_mut()?.read_until(b'\n', &mut bytes) {
+                Ok(0) => reader = None,
+                Ok(_) => {}
+                Err(e) => {
+                    // No lines follow an error.
+                    reader = None;
+                    return Some(Err(unread(&name, number, &e)));
                 }
             }
+            let text = text_of(bytes);
+            let text = text.trim_start_matches('\u{feff}').trim();
+            if !text.is_empty() {
+                return Some(Ok((number, text.to_string())));
+            }
         };
-        // No lines follow an error.
-        let mut ended = false;
-        Ok(Box::new(std::iter::from_fn(move || {
-            let line = if ended { None } else { next() };
-            ended = !matches!(line, Some(Ok(_)));
-            line
-        })))
+        Ok(Box::new(std::iter::from_fn(next)))
     }
 
     /// Returns a stream of the text in UTF-8. UTF-16 is converted in memory, because long files do

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ctxbench_core::content::Part;
-use ctxbench_session::{Entry, Session};
+use ctxbench_session::{Entry, RecordedUsage, Session};
 use serde_json::Value;
 
 use super::{Source, detect};
@@ -67,13 +67,11 @@ pub(crate) fn describe(session: &Session) -> Vec<String> {
 
 /// Returns the counters of each reply: input, read, write, output.
 pub(crate) fn counted(session: &Session) -> Vec<Option<[u64; 4]>> {
-    let usage = |e: &Entry| match e {
-        Entry::Assistant(a) => Some(a.usage.as_ref().map(|u| {
-            [u.input, u.cache_read, u.cache_write.saturating_add(u.cache_write_1h), u.output]
-        })),
-        _ => None,
+    let replies = session.entries.iter().filter_map(Entry::as_reply);
+    let usage = |u: &RecordedUsage| {
+        [u.input, u.cache_read, u.cache_write.saturating_add(u.cache_write_1h), u.output]
     };
-    session.entries.iter().filter_map(usage).collect()
+    replies.map(|reply| reply.usage.as_ref().map(usage)).collect()
 }
 
 /// Returns the times of the messages and results that have one, in ms.

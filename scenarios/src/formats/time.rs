@@ -31,15 +31,13 @@ mod tests {
 
     #[test]
     fn other_times_become_stamps() {
-        assert_eq!(
-            normal("2025-04-30T16:32:54.707474").as_deref(),
-            Some("2025-04-30T16:32:54.707474Z")
-        );
-        assert_eq!(
-            normal("2026-01-08T21:53:23+01:00").as_deref(),
-            Some("2026-01-08T21:53:23+01:00")
-        );
-        assert_eq!(normal("yesterday"), None);
+        for (time, stamp) in [
+            ("2025-04-30T16:32:54.707474", Some("2025-04-30T16:32:54.707474Z")),
+            ("2026-01-08T21:53:23+01:00", Some("2026-01-08T21:53:23+01:00")),
+            ("yesterday", None),
+        ] {
+            assert_eq!(normal(time).as_deref(), stamp);
+        }
         for (time, ms) in [
             (0.0, 0),
             (951_825_600.0, 951_825_600_000),

@@ -61,10 +61,8 @@ impl Packing {
             Packing::Deflate => Box::new(DeflateDecoder::new(packed)),
             Packing::Zstd => Box::new(Frames { source: packed, frame: None }),
         };
-        Box::new(BufReader::with_capacity(
-            64 << 10,
-            Guarded { decoder, packing: self, taken, given: 0 },
-        ))
+        let guarded = Guarded { decoder, packing: self, taken, given: 0 };
+        Box::new(BufReader::with_capacity(64 << 10, guarded))
     }
 }
 
@@ -113,11 +111,9 @@ impl Read for Guarded<'_> {
         })?;
         self.given += n as u64;
         if self.given > FREE && self.given / MAX_RATIO > self.taken.get() {
-            let mib = self.given >> 20;
-            let what = format!(
-                "its first {} bytes give more than {mib} MiB, which no session does",
-                self.taken.get()
-            );
+            let (taken, mib) = (self.taken.get(), self.given >> 20);
+            let what =
+                format!("its first {taken} bytes give more than {mib} MiB, which no session does");
             return Err(io::Error::other(what));
         }
         Ok(n)

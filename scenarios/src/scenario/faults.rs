@@ -10,10 +10,11 @@ use crate::bounds;
 use crate::error::InputError;
 
 /// Which requests a fault is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultOn {
     /// The agent's own requests.
+    #[default]
     Sample,
     /// Requests for a summary, in the foreground or in the background.
     Summary,
@@ -23,7 +24,7 @@ pub enum FaultOn {
 /// `message`), or a given reply (`text`, or `tokens` of filler). Exactly one of `status`, `text`,
 /// `tokens`.
 #[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderFault {
     /// Which requests are counted.
@@ -56,17 +57,7 @@ fn default_times() -> u64 {
 impl ProviderFault {
     /// Creates a fault of one request, still without an answer.
     pub fn new(on: FaultOn, nth: u64) -> ProviderFault {
-        ProviderFault {
-            on,
-            nth,
-            times: 1,
-            status: None,
-            code: None,
-            message: None,
-            text: None,
-            tokens: None,
-            after_ms: 0,
-        }
+        ProviderFault { on, nth, times: 1, ..ProviderFault::default() }
     }
 
     /// Returns whether it applies to the `n`-th request of a kind, counted from 1.

@@ -98,16 +98,10 @@ pub fn context_path(text: &str) -> Option<String> {
     ];
     let text = text.trim_start();
     if let Some(rest) = text.strip_prefix("# AGENTS.md instructions") {
-        let folder = rest
-            .lines()
-            .next()
-            .and_then(|l| l.trim().strip_prefix("for "))
-            .map(str::trim)
-            .filter(|f| !f.is_empty());
-        return Some(folder.map_or_else(
-            || "AGENTS.md".to_string(),
-            |f| format!("{}/AGENTS.md", f.trim_end_matches('/')),
-        ));
+        let first = rest.lines().next().unwrap_or_default().trim();
+        let folder = first.strip_prefix("for ").map(str::trim).filter(|f| !f.is_empty());
+        let path = folder.map(|f| format!("{}/AGENTS.md", f.trim_end_matches('/')));
+        return Some(path.unwrap_or_else(|| "AGENTS.md".to_string()));
     }
     let (tag, _) = text.strip_prefix('<')?.split_once('>')?;
     TAGS.contains(&tag).then(|| {

@@ -22,7 +22,6 @@ mod requests;
 use std::path::PathBuf;
 
 use crate::formats::prelude::*;
-use ctxbench_session::Billing;
 
 pub(super) const FORMAT: Format = Format {
     title: "Aider",
@@ -137,14 +136,9 @@ impl Chat {
     ) -> Result<(), Ended> {
         // Only the first message has a time.
         let mut stamp = time::normal(&self.started);
-        let mut out = Recording {
-            id: Some(format!(
-                "{}-{}",
-                source.stem().trim_start_matches('.'),
-                digits(&self.started)
-            )),
-            ..Recording::default()
-        };
+        let name = source.stem().trim_start_matches('.');
+        let id = Some(format!("{name}-{}", digits(&self.started)));
+        let mut out = Recording { id, ..Recording::default() };
         // The two files write time stamps differently.
         let prompt = stamp.as_deref().and_then(time::millis);
         let prompt = prompt.and_then(|at| requests.iter().find(|(t, _)| *t >= at));

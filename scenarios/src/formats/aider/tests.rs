@@ -60,16 +60,14 @@ Because.
 fn chats_of_a_file_are_sessions_of_what_was_asked_and_answered() {
     let all = all(&Source::of_bytes(CHATS.as_bytes(), ".aider.chat.history.md"));
     let [one, two] = all.as_slice() else { panic!("{} sessions", all.len()) };
-    assert_eq!(
-        describe(&one.session),
-        [
-            "user: one\ntwo",
-            "model: Done:\n# a heading\n> a quotation\n#### a deep heading",
-            "user: why",
-            "model: Because.",
-            "call: 0",
-        ]
-    );
+    let expected = [
+        "user: one\ntwo",
+        "model: Done:\n# a heading\n> a quotation\n#### a deep heading",
+        "user: why",
+        "model: Because.",
+        "call: 0",
+    ];
+    assert_eq!(describe(&one.session), expected);
     // The session's costs so far: 0.01 and 0.04.
     let told = |e: &Entry| match e {
         Entry::Assistant(a) => a.usage.as_ref()?.billing.told_usd,
@@ -198,10 +196,6 @@ fn the_history_of_requests_gives_the_system_prompt() {
     std::fs::write(dir.path().join(".aider.llm.history"), requests).unwrap();
     let all = all(&Source::at(&path));
     assert_eq!(describe(&all[0].session)[0], "system: Be brief.\n\nEdit files.");
-    assert!(
-        all[0].warnings.iter().any(|w| w.contains(".aider.llm.history")),
-        "{:?}",
-        all[0].warnings
-    );
+    assert_contains(&all[0].warnings.join("\n"), &[".aider.llm.history"]);
     assert!(!describe(&all[1].session).iter().any(|e| e.starts_with("system")));
 }

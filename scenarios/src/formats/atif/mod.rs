@@ -38,20 +38,19 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
     let members = document.members()?;
-    let mut out = Recording::default();
+    let beside = source.folder();
+    let folder = beside.as_deref().and_then(Path::parent);
+    let reader = MessageReader::default();
+    let mut reader = AtifReader { reader, agents: Vec::new(), told: HashSet::new(), folder };
+    let out = &mut reader.reader.out;
     if source.stem() == "trajectory" {
         out.id = ["trajectory_id", "session_id"].iter().find_map(|k| members.text(k));
     }
     if let Some(next) = members.text("continued_trajectory_ref") {
         out.left_out.push(format!("{}: the session continues in {next}", source.name()));
     }
-    let beside = source.folder();
-    let folder = beside.as_deref().and_then(Path::parent);
-    let reader = MessageReader::default();
-    let mut reader = AtifReader { reader, agents: Vec::new(), told: HashSet::new(), folder };
-    reader.trajectory(&document, &members, &mut out);
-    out.steps = reader.reader.steps;
-    sink(Ok(out))
+    reader.trajectory(&document, &members);
+    sink(Ok(reader.reader.out))
 }
 
 struct AtifReader<'a> {
@@ -65,20 +64,20 @@ struct AtifReader<'a> {
 }
 
 impl AtifReader<'_> {
-    fn trajectory(&mut self, document: &Document<'_>, members: &Members<'_>, out: &mut Recording) {
+    fn trajectory(&mut self, document: &Document<'_>, members: &Members<'_>) {
         let agent = members.value("agent");
         let subagents = document.items(members.raw("subagent_trajectories"));
         let model = agent.get("model_name").and_then(Value::as_str).map(str::to_string);
         if let Some(tools) = definitions(agent.get("tool_definitions")) {
             self.reader.push(document.line, None, tools);
         }
-        for step in document.objects(members.raw("steps"), out) {
+        for step in document.objects(members.raw("steps"), &mut self.reader.out) {
             self.reader.model.clone_from(&model);
-            self.step(step, &subagents, out);
+            self.step(step, &subagents);
         }
     }
 
-    fn step(&mut self, line: RecordedLine, subagents: &[Document<'_>], out: &mut Recording) {
+    fn step(&mut self, line: RecordedLine, subagents: &[Document<'_>]) {
         let RecordedLine { number: line, object: o } = line;
         let role = match str_of(&o, "source") {
             Some("agent") => "assistant",
@@ -91,10 +90,9 @@ impl AtifReader<'_> {
         self.reader.item(line, &message(role, &o));
         let ids: Vec<&str> =
             objects(&o, "tool_calls").filter_map(|c| str_of(c, "tool_call_id")).collect();
-        let results = object_of(&o, "observation").into_iter().flat_map(|o| list_of(o, "results"));
-        for (n, result) in results.enumerate() {
+        for (n, result) in list_of(object_in(&o, "observation"), "results").iter().enumerate() {
             for reference in subagents_of(result) {
-                self.subagent(reference, subagents, out);
+                self.subagent(reference, subagents);
             }
             let named = result.get("source_call_id").and_then(Value::as_str);
             // The format has no such member. The exporter of ctxbench writes it to `extra`.
@@ -112,7 +110,7 @@ impl AtifReader<'_> {
     }
 
     /// Returns the trajectory of a reference: inside the document, or in a companion file.
-    fn subagent(&mut self, reference: &Value, subagents: &[Document<'_>], out: &mut Recording) {
+    fn subagent(&mut self, reference: &Value, subagents: &[Document<'_>]) {
         let text = |key: &str| reference.get(key).and_then(Value::as_str);
         if self.agents.len() >= DEEPEST {
             return;
@@ -121,13 +119,13 @@ impl AtifReader<'_> {
         for document in subagents {
             let Ok(members) = document.members() else { continue };
             if let Some(id) = id(&members).filter(|id| Some(&**id) == text("trajectory_id")) {
-                return self.enter(id, document, &members, out);
+                return self.enter(id, document, &members);
             }
         }
         let Some(path) = self.folder.and_then(|folder| companion(reference, folder)) else {
             return;
         };
-        if out.beside.contains(&path) {
+        if self.reader.out.beside.contains(&path) {
             return;
         }
         let source = Source::at(&path);
@@ -135,27 +133,21 @@ impl AtifReader<'_> {
         let document = Document::new(&text, source.name());
         match document.members() {
             Ok(members) => {
-                out.beside.push(path.clone());
+                self.reader.out.beside.push(path.clone());
                 let id = id(&members).unwrap_or_else(|| source.stem().to_string());
-                self.enter(id, &document, &members, out);
+                self.enter(id, &document, &members);
             }
-            Err(e) => out.warnings.push(format!("{e}; left out")),
+            Err(e) => self.reader.out.warnings.push(format!("{e}; left out")),
         }
     }
 
-    fn enter(
-        &mut self,
-        id: String,
-        document: &Document<'_>,
-        members: &Members<'_>,
-        out: &mut Recording,
-    ) {
+    fn enter(&mut self, id: String, document: &Document<'_>, members: &Members<'_>) {
         if !self.told.insert(id.clone()) {
             return;
         }
         self.agents.push(id);
         self.reader.agent = self.agents.last().cloned();
-        self.trajectory(document, members, out);
+        self.trajectory(document, members);
         self.agents.pop();
         self.reader.agent = self.agents.last().cloned();
     }
@@ -195,7 +187,7 @@ fn message(role: &str, o: &Map<String, Value>) -> Map<String, Value> {
     let calls: Vec<Value> = objects(o, "tool_calls").map(call).collect();
     let counted = o.get("llm_call_count").and_then(Value::as_u64).is_none_or(|calls| calls <= 1);
     let usage = object_of(o, "metrics").filter(|_| counted).map(|metrics| {
-        let mut usage = object_of(metrics, "extra").cloned().unwrap_or_default();
+        let mut usage = object_in(metrics, "extra").clone();
         usage.extend(metrics.clone());
         usage
     });

@@ -61,10 +61,9 @@ fn given_up(lines: &[&RecordedLine]) -> HashSet<usize> {
 
 /// Returns whether a boundary keeps a message before it.
 fn preserves(boundary: &RecordedLine, uuid: &str) -> bool {
-    let meta = object_of(&boundary.object, "compactMetadata");
-    let part = |key| meta.and_then(|m| object_of(m, key));
-    let tail = part("preservedSegment").and_then(|s| str_of(s, "tailUuid"));
-    let all = part("preservedMessages").map(|m| list_of(m, "uuids")).unwrap_or_default();
+    let meta = object_in(&boundary.object, "compactMetadata");
+    let tail = str_of(object_in(meta, "preservedSegment"), "tailUuid");
+    let all = list_of(object_in(meta, "preservedMessages"), "uuids");
     tail == Some(uuid) || all.iter().any(|u| u.as_str() == Some(uuid))
 }
 
@@ -119,12 +118,11 @@ fn is_message(line: &RecordedLine) -> bool {
 }
 
 fn message_id(line: &RecordedLine) -> Option<&str> {
-    str_of(object_of(&line.object, "message")?, "id")
+    str_of(object_in(&line.object, "message"), "id")
 }
 
 fn ids<'a>(line: &'a RecordedLine, block: &str, field: &str) -> Vec<&'a str> {
-    let message = object_of(&line.object, "message").into_iter();
-    let blocks = message.flat_map(|m| objects(m, "content"));
+    let blocks = objects(object_in(&line.object, "message"), "content");
     blocks.filter(|b| str_of(b, "type") == Some(block)).filter_map(|b| str_of(b, field)).collect()
 }
 

@@ -31,26 +31,22 @@ pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // A link may have a different name.
     let own = path.with_file_name(Source::at(&path).stem());
-    let beside = |d: &Path| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok);
+    let beside = fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path()));
     // A folder that cannot be read has no subagents.
     let below = files::walk_into(&own.join("subagents"), |_| true, |_| {});
-    let mut found: Vec<PathBuf> = beside(folder)
-        .map(|e| e.path())
-        .chain(below)
-        .filter(|p| *p != *path && is_agent_of(p, &session))
-        .collect();
+    let is_part = |p: &PathBuf| *p != *path && is_agent_of(p, &session);
+    let mut found: Vec<PathBuf> = beside.chain(below).filter(is_part).collect();
     found.sort();
     found
 }
 
 fn is_agent_of(path: &Path, session: &str) -> bool {
-    let named = path
-        .file_name()
-        .and_then(|n| n.to_str())
-        .is_some_and(|n| n.starts_with("agent-") && unpacked(n).ends_with(".jsonl"));
-    named
-        && first(path)
-            .is_some_and(|o| flag(&o, "isSidechain") && str_of(&o, "sessionId") == Some(session))
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+    let is_of =
+        |o: Map<String, Value>| flag(&o, "isSidechain") && str_of(&o, "sessionId") == Some(session);
+    name.starts_with("agent-")
+        && unpacked(name).ends_with(".jsonl")
+        && first(path).is_some_and(is_of)
 }
 
 fn first(path: &Path) -> Option<Map<String, Value>> {

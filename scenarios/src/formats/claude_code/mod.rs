@@ -33,7 +33,7 @@ mod sidechains;
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_util::plural::pluralize;
+use serde::Deserialize;
 
 use crate::formats::prelude::*;
 use sidechains::Spoken;
@@ -57,39 +57,32 @@ fn sniff(head: &Head) -> bool {
     })
 }
 
-fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
+fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let conversations = sidechains::split(lines);
     out.of_subagent = conversations.of_subagent;
     let left: HashSet<usize> =
         conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
-    if !left.is_empty() {
-        out.left_out.push(format!(
-            "{file}: left out {} of branches that the session did not end with",
-            pluralize(left.len(), "line")
-        ));
-    }
-    let mut reader = TranscriptReader::default();
+    lines::note_branches(left.len(), "line", file, &mut out);
+    let mut reader = TranscriptReader { out, ..TranscriptReader::default() };
     for spoken in conversations.lines {
-        let from = reader.steps.len();
+        let from = reader.out.steps.len();
         let number = spoken.line.number;
         let is_aside = spoken.agent.as_ref().is_some_and(|a| conversations.asides.contains(a));
         reader.line(spoken);
         if left.contains(&number) || is_aside {
-            reader.steps[from..].iter_mut().for_each(|s| s.view = View::Calls);
+            reader.out.steps[from..].iter_mut().for_each(|s| s.view = View::Calls);
         }
     }
-    out.version = reader.version;
-    let mut steps = reader.steps;
-    compactions::commands(&mut steps);
-    out.left_out.extend(compactions::summaries(&mut steps).map(|why| format!("{file}: {why}")));
-    out.steps = steps;
-    out.route = reader.ids.route();
+    let TranscriptReader { mut out, ids, .. } = reader;
+    compactions::commands(&mut out.steps);
+    let alone = compactions::summaries(&mut out.steps);
+    out.left_out.extend(alone.map(|why| format!("{file}: {why}")));
+    Recording { route: ids.route(), ..out }
 }
 
 #[derive(Default)]
 struct TranscriptReader {
-    steps: Vec<RecordingStep>,
-    version: Option<String>,
+    out: Recording,
     /// The first prompt of replies without a named request, by the message's id.
     first_prompts: HashMap<String, u64>,
     ids: route::Ids,
@@ -120,11 +113,11 @@ impl TranscriptReader {
         if let Some(kind) = unknown {
             let agent = step.agent.clone();
             let unknown = RecordingStep::new(0, None, StepKind::Unknown(kind));
-            self.steps.push(RecordingStep { agent, ..unknown });
+            self.out.steps.push(RecordingStep { agent, ..unknown });
         }
         let mut what = self.step_kind(&line);
         self.inside(&step, o, &mut what);
-        self.steps.push(RecordingStep { what, ..step });
+        self.out.steps.push(RecordingStep { what, ..step });
     }
 
     /// Adds the requests that the provider made inside a reply, at the first line of the reply.
@@ -139,19 +132,26 @@ impl TranscriptReader {
         }
         for (view, what) in inside {
             let (line, stamp, agent) = (step.line, step.stamp.clone(), step.agent.clone());
-            self.steps.push(RecordingStep { line, stamp, agent, view, what, ..Default::default() });
+            self.out.steps.push(RecordingStep {
+                line,
+                stamp,
+                agent,
+                view,
+                what,
+                ..Default::default()
+            });
         }
     }
 
     fn note_version(&mut self, step: &RecordingStep, o: &Map<String, Value>) {
         let Some(new) = str_of(o, "version") else { return };
-        if let Some(old) = self.version.as_deref().filter(|old| *old != new) {
+        if let Some(old) = self.out.version.as_deref().filter(|old| *old != new) {
             let text = format!("the client changed from {old} to {new}");
             let what = StepKind::Note { kind: NoteKind::Settings, text };
             let note = RecordingStep::new(step.line, None, what);
-            self.steps.push(RecordingStep { agent: step.agent.clone(), ..note });
+            self.out.steps.push(RecordingStep { agent: step.agent.clone(), ..note });
         }
-        self.version = Some(new.to_string());
+        self.out.version = Some(new.to_string());
     }
 
     fn step_kind(&mut self, line: &RecordedLine) -> StepKind {
@@ -212,17 +212,12 @@ impl TranscriptReader {
 fn system(o: &Map<String, Value>) -> StepKind {
     match str_of(o, "subtype").unwrap_or_default() {
         "compact_boundary" => {
-            let meta = object_of(o, "compactMetadata");
-            let number = |key: &str| meta.and_then(|m| tokens(m.get(key)?));
-            let trigger = match meta.and_then(|m| str_of(m, "trigger")) {
-                Some("manual") => Some(Trigger::Manual),
-                Some("auto") => Some(Trigger::Auto),
-                _ => None,
-            };
+            let meta = object_in(o, "compactMetadata");
+            let number = |key: &str| meta.get(key).and_then(tokens);
             StepKind::Compaction(RecordingCompaction {
                 pre_tokens: number("preTokens"),
                 post_tokens: number("postTokens"),
-                trigger,
+                trigger: meta.get("trigger").and_then(|word| Trigger::deserialize(word).ok()),
                 ..RecordingCompaction::default()
             })
         }
@@ -253,7 +248,7 @@ fn user(o: &Map<String, Value>) -> StepKind {
         _ => true,
     };
     if flag(o, "isMeta") || pieces.iter().all(is_trace) {
-        pieces = pieces.into_iter().map(|p| p.added(ContextPlace::Message)).collect();
+        pieces = added(pieces);
     }
     StepKind::Input(Input { id, pieces })
 }
@@ -276,9 +271,9 @@ fn is_command_trace(text: &str) -> bool {
 /// Returns the kind of an attachment. A prompt that the user typed while the agent worked is stored
 /// as an attachment; other attachments are reminders by the program.
 fn attachment(o: &Map<String, Value>) -> StepKind {
-    let attachment = object_of(o, "attachment");
-    let queued = attachment.filter(|a| str_of(a, "type") == Some("queued_command"));
-    let pieces = content(queued.and_then(|a| a.get("prompt")));
+    let attachment = object_in(o, "attachment");
+    let is_queued = str_of(attachment, "type") == Some("queued_command");
+    let pieces = content(attachment.get("prompt").filter(|_| is_queued));
     StepKind::Input(Input { id: string(o, "uuid"), pieces })
 }
 

@@ -24,7 +24,8 @@ const MAIN: &str = r#"{"type":"file-history-snapshot","messageId":"u1","snapshot
 "#;
 
 fn import(text: &str) -> (Session, Vec<String>) {
-    let loaded = FORMAT.session_of(text, "rec.jsonl").unwrap();
+    let source = Source::of_bytes(text.as_bytes(), "rec.jsonl");
+    let loaded = FORMAT.import_all(&source).unwrap().remove(0);
     (loaded.session, loaded.warnings)
 }
 
@@ -37,19 +38,17 @@ fn a_transcript_becomes_a_session() {
         (s.header.id.as_str(), s.header.title.as_str(), s.header.model.as_deref()),
         ("rec", "find it", Some("claude-x"))
     );
-    assert_eq!(
-        describe(&s),
-        [
-            "user: caveat + find it",
-            "model: (hmsig) + Read[t1]{\"p\":\"x\"} + Read[t2]{}",
-            "result[t1]: one + <image/png 26>",
-            "side-side/user: for the subagent",
-            "result![t2]: bad + reminder",
-            "model: done",
-            "compaction: Some(170000) None Some(\"what was\")",
-            "user: go on",
-        ]
-    );
+    let expected = [
+        "user: caveat + find it",
+        "model: (hmsig) + Read[t1]{\"p\":\"x\"} + Read[t2]{}",
+        "result[t1]: one + <image/png 26>",
+        "side-side/user: for the subagent",
+        "result![t2]: bad + reminder",
+        "model: done",
+        "compaction: Some(170000) None Some(\"what was\")",
+        "user: go on",
+    ];
+    assert_eq!(describe(&s), expected);
     assert_eq!(keys(&s), ["u1", "m", "t1", "side", "t2", "m2", "u2"]);
     assert_eq!(counted(&s), [Some([3, 50, 100, 1]), Some([9, 0, 0, 7])]);
     assert_eq!(times(&s), [0, 1_500, 3_000, 60_000, 61_000]);
@@ -94,10 +93,8 @@ fn a_retry_replaces_the_branch_before_it() {
 
 #[test]
 fn nothing_to_import_is_an_error() {
-    let e = FORMAT
-        .session_of("{\"type\":\"summary\",\"leafUuid\":\"x\"}", "r.jsonl")
-        .unwrap_err()
-        .to_string();
+    let source = Source::of_bytes(br#"{"type":"summary","leafUuid":"x"}"#, "r.jsonl");
+    let e = FORMAT.import_all(&source).unwrap_err().to_string();
     assert!(e.contains("r.jsonl:1: no messages"), "{e}");
 }
 
@@ -199,12 +196,10 @@ fn what_a_tool_of_the_provider_returned_answers_its_call() {
     ];
     let (session, warnings) = import(&text.join("\n"));
     assert_eq!(warnings, Vec::<String>::new());
-    assert_eq!(
-        describe(&session)[1..],
-        [
-            r#"model: web_search[s1]{"query":"q"} + code_execution[s2]{"code":"1"} + 8443"#,
-            r#"result[s1]: {"title":"Ports","type":"web_search_result","url":"https://a.b"}"#,
-            r#"result![s2]: {"error_code":"unavailable","type":"code_execution_tool_result_error"}"#,
-        ]
-    );
+    let expected = [
+        r#"model: web_search[s1]{"query":"q"} + code_execution[s2]{"code":"1"} + 8443"#,
+        r#"result[s1]: {"title":"Ports","type":"web_search_result","url":"https://a.b"}"#,
+        r#"result![s2]: {"error_code":"unavailable","type":"code_execution_tool_result_error"}"#,
+    ];
+    assert_eq!(describe(&session)[1..], expected);
 }

@@ -24,11 +24,8 @@ pub(super) const FORMAT: Format = Format {
 
 const HISTORY: &str = "api_conversation_history.json";
 fn sniff(head: &Head) -> bool {
-    unpacked(&head.name) == HISTORY
-        || head.value().as_array().is_some_and(|messages| {
-            let told = |m: &Value| m.pointer("/modelInfo/modelId").is_some();
-            messages.iter().any(told)
-        })
+    let mut messages = head.value().as_array().into_iter().flatten();
+    unpacked(&head.name) == HISTORY || messages.any(|m| m.pointer("/modelInfo/modelId").is_some())
 }
 
 /// Returns `ui_messages.json` and `task_metadata.json` beside a task, where they exist.
@@ -115,7 +112,7 @@ fn steps(
             && let Some(next) = requests.next_if(|next| ms.is_none() || next.at_ms <= ms)
         {
             if let Some(unanswered) = request.replace(next) {
-                reader.steps.push(alone(number, unanswered, &model_at));
+                reader.out.steps.push(alone(number, unanswered, &model_at));
             }
             if ms.is_none() {
                 if without_reply == 0 {
@@ -125,21 +122,21 @@ fn steps(
             }
         }
         let mut object = message.object;
-        let told = object_of(&object, "modelInfo").and_then(|m| string(m, "modelId"));
+        let told = string(object_in(&object, "modelInfo"), "modelId");
         let model = told.or_else(|| model_at(ms));
         object.extend(model.map(|name| ("model".to_string(), json!(name))));
         object.extend(ms.and_then(time_of).map(|time| ("timestamp".to_string(), json!(time))));
         reader.item(number, &object);
         if let (Some(StepKind::Reply(reply)), Some(request)) =
-            (reader.steps.last_mut().map(|s| &mut s.what), request)
+            (reader.out.steps.last_mut().map(|s| &mut s.what), request)
         {
             reply.counters = Ok(request.counters);
         }
     }
-    let line = reader.steps.last().map_or(1, |step| step.line);
+    let line = reader.out.steps.last().map_or(1, |step| step.line);
     let rest = requests.map(|request| alone(line, request, &model_at));
-    reader.steps.extend(rest.collect::<Vec<_>>());
-    reader.steps
+    reader.out.steps.extend(rest.collect::<Vec<_>>());
+    reader.out.steps
 }
 
 /// Returns a request without a reply in the conversation.

@@ -23,8 +23,7 @@ impl CallRecord {
 
     /// Returns the tokens of the request and its reply. `None` = an estimate of the program.
     pub(super) fn context(&self) -> Option<u64> {
-        let prompt = self.counters.prompt();
-        (prompt > 0).then(|| prompt.saturating_add(self.counters.output))
+        (self.counters.prompt() > 0).then(|| self.counters.context())
     }
 
     /// Returns the counters as a reply without content.
@@ -87,16 +86,15 @@ impl RolloutCalls {
         if let Some((_, of)) = repeated {
             // A record has the provider's id.
             let id = record.counters.billing.call_id.filter(|_| record.is_record);
-            if let (Some(id), Some((_, reply))) = (&id, &mut self.unreplied)
-                && let Ok(counters) = &mut reply.counters
-            {
-                counters.billing.call_id = Some(id.clone());
-            }
-            for step in of {
-                if let (Some(id), StepKind::Reply(reply)) = (&id, &mut steps[step].what)
-                    && let Ok(counters) = &mut reply.counters
-                {
+            let name = |reply: &mut RecordingReply| {
+                if let (Some(id), Ok(counters)) = (&id, &mut reply.counters) {
                     counters.billing.call_id = Some(id.clone());
+                }
+            };
+            self.unreplied.iter_mut().for_each(|(_, reply)| name(reply));
+            for step in of {
+                if let StepKind::Reply(reply) = &mut steps[step].what {
+                    name(reply);
                 }
             }
             return None;

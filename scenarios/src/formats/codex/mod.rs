@@ -70,33 +70,27 @@ fn sniff(head: &Head) -> bool {
     })
 }
 
-fn read(lines: Vec<RecordedLine>, _file: &str, out: &mut Recording) {
-    let mut reader = RolloutReader::default();
+fn read(lines: Vec<RecordedLine>, _file: &str, out: Recording) -> Recording {
+    let mut reader = RolloutReader { out, ..RolloutReader::default() };
     for line in lines {
         reader.line(line);
     }
     reader.end_call();
     let kept: HashSet<usize> = surviving(&reader.records).into_iter().collect();
-    for (i, step) in reader.steps.iter_mut().enumerate().filter(|(i, _)| !kept.contains(i)) {
+    for (i, step) in reader.out.steps.iter_mut().enumerate().filter(|(i, _)| !kept.contains(i)) {
         let is_rollback = matches!(reader.records[i], Record::RolledBack { .. });
         step.view = if is_rollback { step.view } else { View::Calls };
     }
-    out.steps = reader.steps;
-    out.context_window = reader.window;
-    out.route = reader.route;
-    out.version = reader.version;
+    reader.out
 }
 
 #[derive(Default)]
 struct RolloutReader {
-    steps: Vec<RecordingStep>,
-    version: Option<String>,
+    out: Recording,
     /// What each step is to a rollback.
     records: Vec<Record<()>>,
-    route: ProviderRoute,
     model: Option<String>,
     effort: Option<String>,
-    window: Option<u64>,
     /// Counted tokens of the last request and its reply.
     context: Option<u64>,
     total: Option<Value>,
@@ -147,7 +141,7 @@ impl RolloutReader {
     }
 
     fn record(&mut self, step: RecordingStep, record: Record<()>) {
-        self.steps.push(step);
+        self.out.steps.push(step);
         self.records.push(record);
     }
 
@@ -169,17 +163,12 @@ impl RolloutReader {
     /// Reads the first line: the system prompt or, in old rollouts, the user's instructions. Lines
     /// after it may be the first lines of the threads that the session was forked from.
     fn meta(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
-        match str_of(payload, "model_provider") {
-            Some("openai") => {
-                self.route = ProviderRoute::Direct("session_meta names the provider openai".into());
-            }
-            Some(other) => {
-                self.route =
-                    ProviderRoute::Gateway(format!("session_meta names the provider {other}"));
-            }
-            None => {}
+        if let Some(provider) = str_of(payload, "model_provider") {
+            let is_own = provider == "openai";
+            let route = if is_own { ProviderRoute::Direct } else { ProviderRoute::Gateway };
+            self.out.route = route(format!("session_meta names the provider {provider}"));
         }
-        self.version = string(payload, "cli_version").or(self.version.take());
+        self.out.version = string(payload, "cli_version").or(self.out.version.take());
         self.thread =
             string(payload, "forked_from_id").or(string(payload, "id")).or(self.thread.take());
         let own_from = payload.get("subagent_history_start_ordinal").and_then(Value::as_u64);
@@ -207,7 +196,8 @@ impl RolloutReader {
         match str_of(payload, "type") {
             Some("token_count") => self.counted(at, payload),
             Some("task_started") => {
-                self.window = number("model_context_window").or(self.window);
+                self.out.context_window =
+                    number("model_context_window").or(self.out.context_window);
                 self.record(at, Record::TurnStarted);
             }
             Some("user_message") => self.said_by_event(at, payload),
@@ -217,7 +207,7 @@ impl RolloutReader {
                 self.end_call();
                 self.record(at, Record::RolledBack { turns });
                 let kept = surviving(&self.records);
-                self.tip = kept.iter().rev().find_map(|i| self.steps[*i].name.clone());
+                self.tip = kept.iter().rev().find_map(|i| self.out.steps[*i].name.clone());
                 self.said.clear();
             }
             _ => {}
@@ -226,7 +216,7 @@ impl RolloutReader {
 
     fn compacted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let asked = string(payload, "compaction_response_id");
-        self.compaction = asked.map(|id| (id, self.steps.len()));
+        self.compaction = asked.map(|id| (id, self.out.steps.len()));
         let reply = self.calls.unreplied.take().map(|(_, reply)| Box::new(reply));
         let summary = string(payload, "message").filter(|m| !m.is_empty());
         let pre_tokens = self.context;
@@ -244,14 +234,15 @@ impl RolloutReader {
         }
         let message = vec![MessagePart::text(&text)];
         self.end_call();
-        self.said.push((text, Some(self.steps.len())));
+        self.said.push((text, Some(self.out.steps.len())));
         self.turn_of_user(at, None, message);
     }
 
     /// Adds counters of an event. Ignores counters with an unchanged total.
     fn counted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let Some(info) = object_of(payload, "info") else { return };
-        self.window = info.get("model_context_window").and_then(tokens).or(self.window);
+        self.out.context_window =
+            info.get("model_context_window").and_then(tokens).or(self.out.context_window);
         let Some(last) = object_of(info, "last_token_usage") else { return };
         let total = info.get("total_token_usage").cloned();
         let repeated = total.is_some() && total == self.total;
@@ -275,7 +266,7 @@ impl RolloutReader {
         let usage = object_of(payload, "usage").unwrap_or(payload);
         let record = CallRecord::new(usage, id, true);
         let asked = self.compaction.as_ref().filter(|(id, _)| response == Some(id));
-        let step = asked.and_then(|(_, step)| self.steps.get_mut(*step));
+        let step = asked.and_then(|(_, step)| self.out.steps.get_mut(*step));
         if let Some(StepKind::Compaction(c)) = step.map(|s| &mut s.what) {
             let reply = record.reply(format!("line {}", at.line), self.model.clone());
             c.reply.get_or_insert(Box::new(reply));
@@ -286,7 +277,7 @@ impl RolloutReader {
 
     fn count(&mut self, at: RecordingStep, record: CallRecord) {
         let (context, model) = (record.context(), self.model.clone());
-        if let Some((at, reply)) = self.calls.count(at, record, model, &mut self.steps) {
+        if let Some((at, reply)) = self.calls.count(at, record, model, &mut self.out.steps) {
             self.without_reply(at, reply);
         }
         if self.calls.unreplied.is_none() {
@@ -332,9 +323,7 @@ impl RolloutReader {
             }
             // A message of another agent.
             "agent_message" => {
-                let pieces = content(item.get("content")).into_iter();
-                let pieces = pieces.map(|p| p.added(ContextPlace::Message)).collect();
-                self.input(at, None, pieces);
+                self.input(at, None, added(content(item.get("content"))));
             }
             "ghost_snapshot" => {}
             kind => match codex::part(item) {
@@ -397,7 +386,7 @@ impl RolloutReader {
         let texts: Vec<String> = texts.collect();
         let repeats = |said: &&mut (String, Option<usize>)| texts.contains(&said.0);
         if let Some(step) = self.said.iter_mut().find(repeats).and_then(|(_, step)| step.take()) {
-            self.steps[step].what = StepKind::Link;
+            self.out.steps[step].what = StepKind::Link;
             self.records[step] = Record::Item { item: (), user: false };
         }
         self.said.extend(texts.into_iter().map(|text| (text, None)));
@@ -413,7 +402,7 @@ impl RolloutReader {
         if let Some((at, reply)) = self.calls.unreplied.take() {
             self.without_reply(at, reply);
         }
-        let response = self.calls.part(at.line, self.steps.len());
+        let response = self.calls.part(at.line, self.out.steps.len());
         let reply = RecordingReply::new(response, pieces);
         let reply = RecordingReply { model: self.model.clone(), ..reply };
         self.chained(at, StepKind::Reply(reply));

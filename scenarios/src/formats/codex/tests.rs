@@ -26,7 +26,8 @@ const ROLLOUT: &str = r##"{"timestamp":"2026-01-01T00:00:00.000Z","type":"sessio
 "##;
 
 fn import(text: &str) -> (Session, Vec<String>) {
-    let loaded = FORMAT.session_of(text, "rollout-1.jsonl").unwrap();
+    let source = Source::of_bytes(text.as_bytes(), "rollout-1.jsonl");
+    let loaded = FORMAT.import_all(&source).unwrap().remove(0);
     (loaded.session, loaded.warnings)
 }
 
@@ -39,22 +40,20 @@ fn a_rollout_becomes_a_session() {
         (s.header.context_window, s.header.model.as_deref(), s.header.title.as_str()),
         (Some(5000), Some("gpt-x"), "do it")
     );
-    assert_eq!(
-        describe(&s),
-        [
-            "system: You are an agent.",
-            "memory permissions instructions: <permissions instructions>ask</permissions instructions>",
-            "memory /w/app/AGENTS.md: # AGENTS.md instructions for /w/app\n\nbe nice",
-            "memory environment_context: <environment_context>linux</environment_context>",
-            "user: do it",
-            "model: (thinkenc) + I will + [web search: how] + exec[c1]{\"cmd\":\"ls\"} + \
-             apply_patch[c2]*** Begin",
-            "result[c1]: files",
-            "result[c2]: {\"output\":\"ok\"}",
-            "compaction: Some(1030) None Some(\"so far\")",
-            "user: <environment_context>later</environment_context> + and now + <image/png 26>",
-        ]
-    );
+    let expected = [
+        "system: You are an agent.",
+        "memory permissions instructions: <permissions instructions>ask</permissions instructions>",
+        "memory /w/app/AGENTS.md: # AGENTS.md instructions for /w/app\n\nbe nice",
+        "memory environment_context: <environment_context>linux</environment_context>",
+        "user: do it",
+        "model: (thinkenc) + I will + [web search: how] + exec[c1]{\"cmd\":\"ls\"} + \
+         apply_patch[c2]*** Begin",
+        "result[c1]: files",
+        "result[c2]: {\"output\":\"ok\"}",
+        "compaction: Some(1030) None Some(\"so far\")",
+        "user: <environment_context>later</environment_context> + and now + <image/png 26>",
+    ];
+    assert_eq!(describe(&s), expected);
     assert_eq!(counted(&s), [Some([100, 900, 0, 30])]);
     assert_eq!(times(&s), [0, 1_000, 4_000, 4_000, 5_000, 7_000]);
     assert!(s.header.prefix_tokens.is_some_and(|p| p > 900 && p < 1000));
@@ -71,15 +70,13 @@ fn old_rollouts_are_bare_items() {
     assert!(sniff(&Head::from_text(text, "x.jsonl")));
     let (s, warnings) = import(text);
     assert_eq!(warnings, Vec::<String>::new());
-    assert_eq!(
-        describe(&s),
-        [
-            "user: hello",
-            "model: local_shell[c1]{\"command\":[\"ls\"],\"type\":\"exec\"}",
-            "result![c1]: a b",
-            "model: two"
-        ]
-    );
+    let expected = [
+        "user: hello",
+        "model: local_shell[c1]{\"command\":[\"ls\"],\"type\":\"exec\"}",
+        "result![c1]: a b",
+        "model: two",
+    ];
+    assert_eq!(describe(&s), expected);
 }
 
 /// A counted call: the kind of its entry, its id, and its tokens of input, cache reads and output.

@@ -79,10 +79,9 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
         match escapes::from_str::<Line>(&text) {
             Ok(Line::CtxbenchRecording(header)) if header.version > VERSION => {
                 let what = format!("version {} of the recording", header.version);
-                let expected = format!("version {VERSION} or less");
-                return Err(
-                    InputError::new(number, what, expected, "take a newer ctxbench").at(file)
-                );
+                let (expected, fix) =
+                    (format!("version {VERSION} or less"), "take a newer ctxbench");
+                return Err(InputError::new(number, what, expected, fix).at(file));
             }
             Ok(Line::CtxbenchRecording(header)) => found.header = header,
             Ok(Line::Exchange(exchange)) => {
@@ -95,10 +94,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                         out.warnings.push(format!("{file}:{number}: {what}; left out"));
                     }
                     Ok(seen) => found.all.push(seen),
-                    Err(why) => {
-                        out.warnings.push(format!("{file}:{number}: {why}; left out"));
-                        out.broken.get_or_insert((number, why));
-                    }
+                    Err(why) => out.leave_out(file, number, why),
                 }
             }
             Ok(Line::Passed(call)) if !call.known => passed += 1,
@@ -107,9 +103,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                 "{file}:{number}: the last line breaks off; the lines before it are used"
             )),
             Err(e) => {
-                let what = format!("not a line of a recording ({e})");
-                out.warnings.push(format!("{file}:{number}: {what}; left out"));
-                out.broken.get_or_insert((number, what));
+                out.leave_out(file, number, format!("not a line of a recording ({e})"));
             }
         }
     }
@@ -145,17 +139,6 @@ impl Exchanges {
             (0, _) => Err("no answer arrived".to_string()),
             (status, _) => Err(format!("HTTP {status}")),
         };
-        Ok(self.view_of(line, &exchange, wire.name, prompt, reply))
-    }
-
-    fn view_of(
-        &mut self,
-        line: usize,
-        exchange: &Exchange,
-        wire: &'static str,
-        prompt: Prompt,
-        reply: Result<Reply, String>,
-    ) -> ExchangeView {
         let Prompt { model, tools, items, .. } = prompt;
         let begin = items.iter().position(|i| !is_standing(i)).unwrap_or(items.len());
         let mut placed: Vec<Placed> = Vec::with_capacity(items.len());
@@ -169,18 +152,18 @@ impl Exchanges {
             self.tools.entry(hash).or_insert(tools);
             hash
         });
-        ExchangeView {
+        Ok(ExchangeView {
             line,
             number: exchange.number,
             at_ms: exchange.at_ms,
             end_ms: exchange.end_ms,
-            wire,
+            wire: wire.name,
             model: model.to_string(),
             standing,
             tools,
             items: placed,
             reply,
-        }
+        })
     }
 }
 

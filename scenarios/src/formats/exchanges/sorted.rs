@@ -17,36 +17,26 @@ use ctxbench_provider::Content;
 
 use super::seen::{ExchangeView, Exchanges, Placed};
 
-/// Relation of a request to its conversation. Positions refer to the request's items.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Relation of a request to its conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     Begins,
-    /// Items from this position on are new.
-    Extends {
-        new: usize,
-    },
-    /// The user returned to a position of the request before.
-    Rewound {
-        to: usize,
-        new: usize,
-    },
-    /// Earlier messages are missing. `by` is the summary that replaces them.
-    Compacted {
-        by: Option<Summary>,
-        new: Vec<usize>,
-    },
+    Extends,
+    /// The user returned to this position of the request before.
+    Rewound(usize),
+    /// Earlier messages are missing. The summary of this exchange replaces them.
+    Compacted(Option<usize>),
     /// Earlier messages changed.
-    Edited {
-        new: usize,
-    },
+    Edited,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Summary {
-    /// Index of the exchange that wrote the summary.
-    pub(super) by: usize,
-    /// Position of the item that shows the summary.
-    pub(super) at: usize,
+/// An exchange in its conversation.
+#[derive(Debug)]
+pub(super) struct SortedExchange {
+    pub(super) conversation: usize,
+    pub(super) relation: Relation,
+    /// Positions of the items that are new.
+    pub(super) new: Vec<usize>,
 }
 
 /// A sequence of exchanges that continue each other.
@@ -62,8 +52,8 @@ pub(super) struct Conversation {
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     pub(super) conversations: Vec<Conversation>,
-    /// Conversation and relation of each exchange.
-    pub(super) turns: Vec<(usize, Relation)>,
+    /// Each exchange, in order.
+    pub(super) turns: Vec<SortedExchange>,
     /// Exchanges that wrote a summary.
     pub(super) summaries: HashSet<usize>,
 }
@@ -119,24 +109,24 @@ impl Sorter<'_> {
     fn add(&mut self, i: usize) {
         let own: Vec<usize> =
             (0..self.out.conversations.len()).filter(|c| self.is_of(i, *c)).collect();
-        let (conversation, relation) = self
-            .extended(i, &own)
-            .or_else(|| self.rewritten(i, &own))
-            .unwrap_or((self.out.conversations.len(), Relation::Begins));
-        if conversation == self.out.conversations.len() {
-            self.out.conversations.push(Conversation::default());
-        }
-        if let Relation::Compacted { by: Some(summary), .. } = &relation {
-            self.out.summaries.insert(summary.by);
-        }
         let items = self.view(i).items.clone();
-        let to = &mut self.out.conversations[conversation];
+        let found = self.extended(i, &own).or_else(|| self.rewritten(i, &own));
+        let turn = found.unwrap_or_else(|| {
+            self.out.conversations.push(Conversation::default());
+            let conversation = self.out.conversations.len() - 1;
+            let new = (0..items.len()).collect();
+            SortedExchange { conversation, relation: Relation::Begins, new }
+        });
+        if let Relation::Compacted(Some(by)) = turn.relation {
+            self.out.summaries.insert(by);
+        }
+        let to = &mut self.out.conversations[turn.conversation];
         to.exchanges.push(i);
         to.items = items;
-        self.out.turns.push((conversation, relation));
+        self.out.turns.push(turn);
     }
 
-    fn extended(&self, i: usize, own: &[usize]) -> Option<(usize, Relation)> {
+    fn extended(&self, i: usize, own: &[usize]) -> Option<SortedExchange> {
         let items = &self.view(i).items;
         let before = |c: &usize| self.out.conversations[*c].items.len();
         let shows = |c: &usize| {
@@ -144,46 +134,54 @@ impl Sorter<'_> {
             !before.is_empty() && common(before, items) == before.len()
         };
         let longest = own.iter().filter(|c| shows(c)).max_by_key(|c| (before(c), **c))?;
-        Some((*longest, Relation::Extends { new: before(longest) }))
+        let new = (before(longest)..items.len()).collect();
+        Some(SortedExchange { conversation: *longest, relation: Relation::Extends, new })
     }
 
-    fn rewritten(&self, i: usize, own: &[usize]) -> Option<(usize, Relation)> {
+    fn rewritten(&self, i: usize, own: &[usize]) -> Option<SortedExchange> {
         let shared = own.iter().map(|c| (*c, self.shared(i, *c)));
         let best = shared.filter(|(_, s)| s.counts).max_by_key(|(c, s)| (s.known.len(), *c));
-        let unknown = |known: &[usize]| -> Vec<usize> {
-            (0..self.view(i).items.len()).filter(|at| !known.contains(at)).collect()
-        };
         let Some((conversation, shared)) = best else {
             // Nothing remains except possibly a summary and text of the user.
-            return own.iter().rev().find_map(|c| {
-                let shared = self.shared(i, *c);
-                let fresh = unknown(&shared.known);
-                let summary = self.summary(i, *c, &fresh)?;
-                Some((*c, compacted(Some(summary), &shared, fresh)))
-            });
+            return own.iter().rev().find_map(|c| self.summarised(i, *c, &self.shared(i, *c)));
         };
-        let fresh = unknown(&shared.known);
-        if let Some(summary) = self.summary(i, conversation, &fresh) {
-            return Some((conversation, compacted(Some(summary), &shared, fresh)));
-        }
-        let new = shared.known.last().map_or(0, |at| at + 1);
-        let relation = match self.rewound(i, conversation, new) {
-            Some(to) => Relation::Rewound { to, new },
-            None if shared.lost_calls => compacted(None, &shared, fresh),
-            None => Relation::Edited { new },
-        };
-        Some((conversation, relation))
+        let summarised = self.summarised(i, conversation, &shared);
+        summarised.or_else(|| {
+            let from = shared.known.last().map_or(0, |at| at + 1);
+            let rest = (from..self.view(i).items.len()).collect();
+            let (relation, new) = match self.rewound(i, conversation, from) {
+                Some(to) => (Relation::Rewound(to), rest),
+                None if shared.lost_calls => (Relation::Compacted(None), shared.added(None)),
+                None => (Relation::Edited, rest),
+            };
+            Some(SortedExchange { conversation, relation, new })
+        })
+    }
+
+    /// Returns a request in which a summary replaces messages of a conversation.
+    fn summarised(
+        &self,
+        i: usize,
+        conversation: usize,
+        shared: &KnownItems,
+    ) -> Option<SortedExchange> {
+        let (by, at) = self.summary(i, conversation, &shared.fresh)?;
+        let (relation, new) = (Relation::Compacted(Some(by)), shared.added(Some(at)));
+        Some(SortedExchange { conversation, relation, new })
     }
 
     /// Compares a request with a conversation.
     fn shared(&self, i: usize, conversation: usize) -> KnownItems {
         let (before, items) = (&self.out.conversations[conversation].items, &self.view(i).items);
-        let mut known = Vec::new();
+        let (mut known, mut fresh) = (Vec::new(), Vec::new());
         let mut from = 0;
         for (at, item) in items.iter().enumerate() {
-            if let Some(n) = before[from..].iter().position(|b| b.hash == item.hash) {
-                from += n + 1;
-                known.push(at);
+            match before[from..].iter().position(|b| b.hash == item.hash) {
+                Some(n) => {
+                    from += n + 1;
+                    known.push(at);
+                }
+                None => fresh.push(at),
             }
         }
         let work = |p: &Placed| {
@@ -205,7 +203,8 @@ impl Sorter<'_> {
         };
         let now = calls(items);
         let lost_calls = works && calls(before).iter().any(|id| !now.contains(id));
-        KnownItems { counts: works || (begun && !known.is_empty()), known, last_work, lost_calls }
+        let counts = works || (begun && !known.is_empty());
+        KnownItems { known, fresh, last_work, counts, lost_calls }
     }
 
     /// Returns the position to which the user returned: everything before it is kept, and a message
@@ -222,11 +221,12 @@ impl Sorter<'_> {
         (to == new && replied && is_user(gone.first()?) && is_user(items.get(to)?)).then_some(to)
     }
 
-    /// Returns the summary among the items at these positions of a request.
-    fn summary(&self, i: usize, conversation: usize, places: &[usize]) -> Option<Summary> {
+    /// Returns the exchange that wrote the summary among the items at these positions of a request,
+    /// and the position of the summary.
+    fn summary(&self, i: usize, conversation: usize, places: &[usize]) -> Option<(usize, usize)> {
         let last = self.out.conversations[conversation].exchanges.last().copied();
         for by in (i.saturating_sub(SUMMARY_WITHIN)..i).rev() {
-            let own = self.out.turns[by].0 == conversation;
+            let own = self.out.turns[by].conversation == conversation;
             if self.out.summaries.contains(&by) || (own && Some(by) != last) {
                 continue;
             }
@@ -244,31 +244,35 @@ impl Sorter<'_> {
                 }
             };
             if let Some(at) = places.iter().find(shows) {
-                return Some(Summary { by, at: *at });
+                return Some((by, *at));
             }
         }
         None
     }
 }
 
-fn compacted(by: Option<Summary>, shared: &KnownItems, fresh: Vec<usize>) -> Relation {
-    let at = by.as_ref().map(|s| s.at);
-    // Items before kept replies and results replace older items.
-    let new =
-        fresh.into_iter().filter(|f| Some(*f) != at && shared.last_work.is_none_or(|w| *f > w));
-    Relation::Compacted { new: new.collect(), by }
-}
-
 /// Part of a conversation that a request shows.
 struct KnownItems {
     /// Positions of the items that the conversation had before.
     known: Vec<usize>,
-    /// Position of the last one that is a reply or a result.
+    /// Positions of the other items.
+    fresh: Vec<usize>,
+    /// Position of the last known one that is a reply or a result.
     last_work: Option<usize>,
     /// Whether the shared items are enough to identify the conversation.
     counts: bool,
     /// Whether calls of the conversation are missing.
     lost_calls: bool,
+}
+
+impl KnownItems {
+    /// Returns the positions of the items that a compaction added to the conversation, without its
+    /// summary. Items before kept replies and results replace older items.
+    fn added(&self, summary: Option<usize>) -> Vec<usize> {
+        let is_added =
+            |at: &usize| Some(*at) != summary && self.last_work.is_none_or(|work| *at > work);
+        self.fresh.iter().copied().filter(is_added).collect()
+    }
 }
 
 fn common(a: &[Placed], b: &[Placed]) -> usize {

@@ -1,7 +1,7 @@
 //! Conversion of conversations to recordings: one session for each main conversation, with its
 //! subagents and side requests.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::model;
@@ -9,7 +9,7 @@ use ctxbench_core::request::Reply;
 use ctxbench_provider::Content;
 
 use super::decode;
-use super::seen::{ExchangeView, Exchanges, Placed};
+use super::seen::{ExchangeView, Exchanges};
 use super::sorted::{Relation, Sorted, of_a_kind};
 use crate::formats::prelude::*;
 
@@ -27,15 +27,20 @@ pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> 
     let places = places(all, sorted);
     let sessions = places.iter().map(|p| p.session + 1).max().unwrap_or(0);
     let started = time::millis(&all.header.started).unwrap_or(0);
-    let mut out: Vec<Teller<'_>> = (0..sessions)
-        .map(|_| Teller { all, sorted, started, steps: Vec::new(), states: HashMap::new() })
-        .collect();
-    for (i, (conversation, relation)) in sorted.turns.iter().enumerate() {
-        let place = &places[*conversation];
-        out[place.session].turn(i, *conversation, place, relation);
+    let mut states: Vec<ConversationState> = Vec::new();
+    states.resize_with(places.len(), ConversationState::default);
+    let mut out = vec![Vec::new(); sessions];
+    for (i, turn) in sorted.turns.iter().enumerate() {
+        let place = &places[turn.conversation];
+        let (seen, is_summary) = (&all.all[i], sorted.summaries.contains(&i));
+        let (state, steps) = (&mut states[turn.conversation], &mut out[place.session]);
+        let mut told = Turn { all, started, seen, place, is_summary, state, steps };
+        told.before(turn.relation);
+        let new = told.after_reply(turn.relation, &turn.new);
+        told.tail(new);
+        told.reply();
     }
-    let recording = |t: Teller<'_>| Recording { steps: t.steps, ..told.clone() };
-    out.into_iter().map(recording).collect()
+    out.into_iter().map(|steps| Recording { steps, ..told.clone() }).collect()
 }
 
 /// Returns the text of a conversation's last reply.
@@ -50,12 +55,12 @@ fn last_words(all: &Exchanges, exchanges: &[usize]) -> Option<String> {
 fn is_delegated(all: &Exchanges, sorted: &Sorted, conversation: usize) -> bool {
     let own = &sorted.conversations[conversation].exchanges;
     let first = &all.all[own[0]];
-    let mut prompts =
-        first.items.iter().map(|p| all.content(p.hash)).filter_map(|(r, c)| match c {
-            Content::Text(t) if r == Role::User && t.trim().len() >= 10 => Some(t.trim()),
-            _ => None,
-        });
-    let prompts: HashSet<&str> = prompts.by_ref().collect();
+    let asked = first.items.iter().map(|p| all.content(p.hash));
+    let asked = asked.filter_map(|(role, content)| match content {
+        Content::Text(t) if role == Role::User && t.trim().len() >= 10 => Some(t.trim()),
+        _ => None,
+    });
+    let prompts: HashSet<&str> = asked.collect();
     let words = last_words(all, own);
     let shown: HashSet<u64> = own.iter().flat_map(|i| &all.all[*i].items).map(|p| p.hash).collect();
     all.contents.iter().filter(|(hash, _)| !shown.contains(hash)).any(|(_, (_, c))| match &**c {
@@ -78,20 +83,16 @@ fn contains_prompt(value: &Value, prompts: &HashSet<&str>) -> bool {
 
 fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
     let weight = |exchanges: &[usize]| -> usize {
-        exchanges
-            .iter()
-            .map(|i| all.all[*i].items.len() + usize::from(all.all[*i].tools != 0))
-            .sum()
+        let exchanges = exchanges.iter().map(|i| &all.all[*i]);
+        exchanges.map(|e| e.items.len() + usize::from(e.tools != 0)).sum()
     };
     let conversations = &sorted.conversations;
     let first = |c: usize| conversations[c].exchanges[0];
     let last = |c: usize| *conversations[c].exchanges.last().unwrap_or(&0);
     let all_of_them = 0..conversations.len();
-    let heaviest = all_of_them
-        .clone()
-        .filter(|c| !is_delegated(all, sorted, *c))
-        .max_by_key(|c| (weight(&conversations[*c].exchanges), std::cmp::Reverse(*c)));
-    let main = heaviest.unwrap_or(0);
+    let own = all_of_them.clone().filter(|c| !is_delegated(all, sorted, *c));
+    let weight = |c: &usize| (weight(&conversations[*c].exchanges), std::cmp::Reverse(*c));
+    let main = own.max_by_key(weight).unwrap_or(0);
     let is_main = |c: usize| {
         let kind = || of_a_kind(all, &all.all[first(main)], &all.all[first(c)]);
         let wrote = conversations[c].exchanges.iter().any(|i| sorted.summaries.contains(i));
@@ -139,104 +140,77 @@ struct ConversationState {
     counters: Option<Counters>,
 }
 
-/// Builder of a session's steps.
-struct Teller<'a> {
+/// Exchange that is being converted.
+struct Turn<'a, 't> {
     all: &'a Exchanges,
-    sorted: &'a Sorted,
     /// Start of the session, ms since 1970.
     started: i64,
-    steps: Vec<RecordingStep>,
-    states: HashMap<usize, ConversationState>,
-}
-
-/// Exchange that is being converted.
-struct PendingExchange<'a> {
     seen: &'a ExchangeView,
-    conversation: usize,
-    agent: Option<String>,
-    view: View,
-    /// Whether the exchange requested a summary at the end of its own conversation.
-    asks: bool,
+    place: &'a Owner,
+    /// Whether its reply is a summary.
+    is_summary: bool,
+    state: &'t mut ConversationState,
+    /// Steps of the session.
+    steps: &'t mut Vec<RecordingStep>,
 }
 
-impl Teller<'_> {
-    fn turn(&mut self, i: usize, conversation: usize, place: &Owner, relation: &Relation) {
-        let seen = &self.all.all[i];
-        let (agent, view) = (place.agent.clone(), place.view);
-        let asks = view == View::Both && self.sorted.summaries.contains(&i);
-        let turn = PendingExchange { seen, conversation, agent, view, asks };
-        self.before(&turn, relation);
-        let new: Vec<usize> = match relation {
-            Relation::Begins => (0..seen.items.len()).collect(),
-            Relation::Extends { new }
-            | Relation::Rewound { new, .. }
-            | Relation::Edited { new } => (*new..seen.items.len()).collect(),
-            Relation::Compacted { new, .. } => new.clone(),
-        };
-        let new = self.after_reply(&turn, relation, new);
-        self.tail(&turn, &new);
-        self.reply(&turn, i);
-    }
-
-    fn step(&mut self, turn: &PendingExchange<'_>, ms: u64, view: View, what: StepKind) -> usize {
+impl Turn<'_, '_> {
+    fn step(&mut self, ms: u64, view: View, what: StepKind) -> usize {
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
         let stamp = time::of_millis(self.started.saturating_add(ms));
-        let step = RecordingStep::new(turn.seen.line, stamp, what);
-        self.steps.push(RecordingStep { agent: turn.agent.clone(), view, ..step });
+        let step = RecordingStep::new(self.seen.line, stamp, what);
+        self.steps.push(RecordingStep { agent: self.place.agent.clone(), view, ..step });
         self.steps.len() - 1
     }
 
-    fn note(&mut self, turn: &PendingExchange<'_>, kind: NoteKind, text: &str) {
-        let what = StepKind::Note { kind, text: text.to_string() };
-        self.step(turn, turn.seen.at_ms, turn.view, what);
+    /// Adds a step at the time of the request.
+    fn push(&mut self, what: StepKind) {
+        self.step(self.seen.at_ms, self.place.view, what);
+    }
+
+    fn note(&mut self, kind: NoteKind, text: &str) {
+        self.push(StepKind::Note { kind, text: text.to_string() });
     }
 
     /// Converts the contents before the conversation, and the changes to it.
-    fn before(&mut self, turn: &PendingExchange<'_>, relation: &Relation) {
-        let seen = turn.seen;
-        let state = self.states.entry(turn.conversation).or_default();
-        let standing = std::mem::replace(&mut state.standing, seen.standing.clone());
-        let tools = std::mem::replace(&mut state.tools, seen.tools);
-        if *relation == Relation::Begins {
-            let texts = seen.standing.iter().map(|h| self.all.content(*h).1);
-            let texts: Vec<String> = texts
-                .filter_map(|c| if let Content::Text(t) = c { Some(t.to_string()) } else { None })
-                .collect();
-            for text in texts {
-                self.step(turn, seen.at_ms, turn.view, StepKind::System(text));
+    fn before(&mut self, relation: Relation) {
+        let (all, seen) = (self.all, self.seen);
+        let standing = std::mem::replace(&mut self.state.standing, seen.standing.clone());
+        let tools = std::mem::replace(&mut self.state.tools, seen.tools);
+        if relation == Relation::Begins {
+            for hash in &seen.standing {
+                if let Content::Text(text) = all.content(*hash).1 {
+                    self.push(StepKind::System(text.to_string()));
+                }
             }
-            let list = self.all.tools.get(&seen.tools);
+            let list = all.tools.get(&seen.tools);
             let list = list.and_then(|t| escapes::from_str::<Value>(t.json.get()).ok());
             if let Some(tools) = definitions(list.as_ref()) {
-                self.step(turn, seen.at_ms, turn.view, tools);
+                self.push(tools);
             }
         } else {
             if standing != seen.standing {
-                self.note(turn, NoteKind::Settings, "the system prompt changed");
+                self.note(NoteKind::Settings, "the system prompt changed");
             }
             if tools != seen.tools {
-                self.note(turn, NoteKind::Settings, "the tools changed");
+                self.note(NoteKind::Settings, "the tools changed");
             }
         }
         match relation {
-            Relation::Begins | Relation::Extends { .. } => {}
-            Relation::Rewound { to, .. } => {
-                let state = self.states.entry(turn.conversation).or_default();
-                let (stays, gone) = state.shown.iter().partition(|(at, _)| at < to);
-                state.shown = stays;
-                state.pending = None;
+            Relation::Begins | Relation::Extends => {}
+            Relation::Rewound(to) => {
+                let shown = std::mem::take(&mut self.state.shown);
+                let (stays, gone) = shown.into_iter().partition(|(at, _)| *at < to);
+                (self.state.shown, self.state.pending) = (stays, None);
                 let gone: Vec<(usize, usize)> = gone;
                 gone.iter().for_each(|(_, step)| self.steps[*step].view = View::Calls);
-                self.note(turn, NoteKind::Edit, "the user went back to an earlier message");
+                self.note(NoteKind::Edit, "the user went back to an earlier message");
             }
-            Relation::Edited { .. } => {
-                self.note(turn, NoteKind::Edit, "the program changed earlier content");
+            Relation::Edited => {
+                self.note(NoteKind::Edit, "the program changed earlier content");
             }
-            Relation::Compacted { by, .. } => {
-                let reply = by.as_ref().map(|summary| {
-                    let of = &self.all.all[summary.by];
-                    Box::new(reply_of(of))
-                });
+            Relation::Compacted(by) => {
+                let reply = by.map(|by| Box::new(reply_of(&all.all[by])));
                 let words = |r: &RecordingReply| {
                     let words = r.pieces.iter().filter_map(|p| match p {
                         MessagePart::Said(Part::Text(t)) => Some(t.to_string()),
@@ -244,124 +218,109 @@ impl Teller<'_> {
                     });
                     words.collect::<Vec<_>>().join("\n")
                 };
-                let summary = reply.as_deref().map(words).filter(|w| !w.is_empty());
-                let state = self.states.entry(turn.conversation).or_default();
-                let before = state.counters.take();
-                state.shown.clear();
-                let pre_tokens = before.map(|c| c.prompt().saturating_add(c.output));
+                let before = self.state.counters.take();
+                self.state.shown.clear();
                 let after = seen.reply.as_ref().ok().and_then(|r| decode::counters(&r.usage));
-                let post_tokens = after.map(|c| c.prompt());
-                let compaction = RecordingCompaction {
-                    pre_tokens,
-                    post_tokens,
-                    summary,
+                self.push(StepKind::Compaction(RecordingCompaction {
+                    pre_tokens: before.map(|c| c.context()),
+                    post_tokens: after.map(|c| c.prompt()),
+                    summary: reply.as_deref().map(words).filter(|w| !w.is_empty()),
                     reply,
                     ..RecordingCompaction::default()
-                };
-                self.step(turn, seen.at_ms, turn.view, StepKind::Compaction(compaction));
+                }));
             }
         }
     }
 
     /// Determines whether the newest reply became part of the conversation. Returns the other new
     /// items.
-    fn after_reply(
-        &mut self,
-        turn: &PendingExchange<'_>,
-        relation: &Relation,
-        new: Vec<usize>,
-    ) -> Vec<usize> {
-        let state = self.states.entry(turn.conversation).or_default();
-        let Some(step) = state.pending.take() else { return new };
-        let items = &turn.seen.items;
+    fn after_reply<'n>(&mut self, relation: Relation, new: &'n [usize]) -> &'n [usize] {
+        let Some(step) = self.state.pending.take() else { return new };
+        let items = &self.seen.items;
         let is_said = |at: &usize| self.all.is_said(items[*at].hash);
         // Changed contents of the previous request come before the reply.
         let from = match relation {
-            Relation::Edited { .. } => new.iter().position(is_said).unwrap_or(0),
+            Relation::Edited => new.iter().position(is_said).unwrap_or(0),
             _ => 0,
         };
         let said = new[from..].iter().take_while(|at| is_said(at)).count();
-        let compacted = matches!(relation, Relation::Compacted { .. });
+        let compacted = matches!(relation, Relation::Compacted(_));
         if said == 0 && !compacted && self.steps[step].view == View::Both {
             // The request was repeated, or the program continued without the reply.
             self.steps[step].view = View::Calls;
         }
-        new[from + said..].to_vec()
+        &new[from + said..]
     }
 
     /// Adds messages that this request is the first to show.
-    fn tail(&mut self, turn: &PendingExchange<'_>, new: &[usize]) {
-        let items = &turn.seen.items;
-        let said = |at: &usize| self.all.is_said(items[*at].hash);
+    fn tail(&mut self, new: &[usize]) {
+        let (all, items) = (self.all, &self.seen.items);
+        let said = |at: &usize| all.is_said(items[*at].hash);
         let of_one = |a: &usize, b: &usize| {
             items[*a].message == items[*b].message && said(a) == said(b) && *b == a + 1
         };
+        let piece = |at: &usize| {
+            let (role, content) = all.content(items[*at].hash);
+            decode::prompt_piece(content, role)
+        };
+        let asks = self.is_summary && self.place.view == View::Both;
         let groups: Vec<&[usize]> = new.chunk_by(of_one).collect();
         let n = groups.len();
         for (g, group) in groups.into_iter().enumerate() {
-            let mut pieces: Vec<MessagePart> =
-                group.iter().filter_map(|at| self.piece(&items[*at])).collect();
+            let mut pieces: Vec<MessagePart> = group.iter().filter_map(piece).collect();
             if pieces.is_empty() {
                 continue;
             }
-            let (at, view) = (group[0], turn.view);
+            let (at, view) = (group[0], self.place.view);
             if said(&at) {
-                let response = format!("shown {} {at}", turn.seen.number);
+                let response = format!("shown {} {at}", self.seen.number);
                 let reply = RecordingReply {
-                    model: Some(turn.seen.model.clone()),
+                    model: Some(self.seen.model.clone()),
                     counters: Err("a reply that was not recorded".into()),
                     ..RecordingReply::new(response, pieces)
                 };
-                self.push_content(turn, at, view, StepKind::Reply(reply));
+                self.push_content(at, view, StepKind::Reply(reply));
                 continue;
             }
             // The text that asks for a summary is not a message of the user.
-            let asked = (turn.asks && g + 1 == n)
+            let asked = (asks && g + 1 == n)
                 .then(|| pieces.iter().rposition(|p| matches!(p, MessagePart::Said(_))))
                 .flatten()
                 .map(|last| pieces.remove(last));
             if !pieces.is_empty() {
-                self.push_content(turn, at, view, StepKind::input(pieces));
+                self.push_content(at, view, StepKind::input(pieces));
             }
             if let Some(asked) = asked {
-                self.push_content(turn, at, View::Calls, StepKind::input(vec![asked]));
+                self.push_content(at, View::Calls, StepKind::input(vec![asked]));
             }
         }
     }
 
-    fn push_content(&mut self, turn: &PendingExchange<'_>, at: usize, view: View, what: StepKind) {
-        let step = self.step(turn, turn.seen.at_ms, view, what);
-        self.states.entry(turn.conversation).or_default().shown.push((at, step));
+    fn push_content(&mut self, at: usize, view: View, what: StepKind) {
+        let step = self.step(self.seen.at_ms, view, what);
+        self.state.shown.push((at, step));
     }
 
-    fn piece(&self, placed: &Placed) -> Option<MessagePart> {
-        let (role, content) = self.all.content(placed.hash);
-        decode::prompt_piece(content, role)
-    }
-
-    fn reply(&mut self, turn: &PendingExchange<'_>, i: usize) {
-        let seen = turn.seen;
-        match &seen.reply {
+    fn reply(&mut self) {
+        let seen = self.seen;
+        let reply = match &seen.reply {
             Err(why) => {
                 let text = format!("a request without a reply: {why}");
-                self.note(turn, NoteKind::Uncounted, &text);
+                return self.note(NoteKind::Uncounted, &text);
             }
-            Ok(reply) => {
-                let view = if self.sorted.summaries.contains(&i) { View::Calls } else { turn.view };
-                let counters = decode::counters(&reply.usage);
-                if let Some(compaction) = compaction_inside(seen, reply) {
-                    self.step(turn, seen.at_ms, view, StepKind::Compaction(compaction));
-                }
-                let mut told = reply_of(seen);
-                told.sent_ms = i64::try_from(seen.at_ms).ok().map(|ms| self.started + ms);
-                let step = self.step(turn, seen.end_ms, view, StepKind::Reply(told));
-                let state = self.states.entry(turn.conversation).or_default();
-                state.shown.push((seen.items.len(), step));
-                state.pending = Some(step);
-                if view == View::Both {
-                    state.counters = counters;
-                }
-            }
+            Ok(reply) => reply,
+        };
+        let view = if self.is_summary { View::Calls } else { self.place.view };
+        if let Some(compaction) = compaction_inside(seen, reply) {
+            self.step(seen.at_ms, view, StepKind::Compaction(compaction));
+        }
+        let mut told = reply_of(seen);
+        told.sent_ms = i64::try_from(seen.at_ms).ok().map(|ms| self.started + ms);
+        let step = self.step(seen.end_ms, view, StepKind::Reply(told));
+        self.state.shown.push((seen.items.len(), step));
+        self.state.pending = Some(step);
+        if view == View::Both {
+            self.state.counters = decode::counters(&reply.usage);
         }
     }
 }

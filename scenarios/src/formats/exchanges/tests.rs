@@ -137,19 +137,17 @@ fn a_conversation_is_what_its_requests_show() {
         user("thanks"),
         reply("you are welcome"),
     ]);
-    assert_eq!(
-        r.summary(),
-        [
-            "system: You are an agent.",
-            &tools(&["read"]),
-            "user: go",
-            "model: read[c1]{\"path\":\"c1\"}",
-            "result[c1]: found",
-            "model: done",
-            "user: thanks",
-            "model: you are welcome",
-        ]
-    );
+    let expected = [
+        "system: You are an agent.",
+        &tools(&["read"]),
+        "user: go",
+        "model: read[c1]{\"path\":\"c1\"}",
+        "result[c1]: found",
+        "model: done",
+        "user: thanks",
+        "model: you are welcome",
+    ];
+    assert_eq!(r.summary(), expected);
     let loaded = r.session();
     assert_eq!(loaded.session.header.model.as_deref(), Some("claude-sonnet-4-6"));
     let Entry::Assistant(last) = loaded.session.entries.last().unwrap() else { panic!() };
@@ -174,16 +172,14 @@ fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
             reply(SUMMARY),
         ])
         .exchange(&[task, shown, user("continue")], &reply("Done."));
-    assert_eq!(
-        r.summary()[5..],
-        [
-            "model: Wait.".to_string(),
-            // The previous prompt had 300 tokens and 5 of reply, the next one 300.
-            format!("compaction: Some(305) Some(300) {:?}", Some(SUMMARY)),
-            "user: continue".to_string(),
-            "model: Done.".to_string(),
-        ]
-    );
+    let expected = [
+        "model: Wait.".to_string(),
+        // The previous prompt had 300 tokens and 5 of reply, the next one 300.
+        format!("compaction: Some(305) Some(300) {:?}", Some(SUMMARY)),
+        "user: continue".to_string(),
+        "model: Done.".to_string(),
+    ];
+    assert_eq!(r.summary()[5..], expected);
 }
 
 #[test]
@@ -204,11 +200,8 @@ fn a_summary_beside_the_conversation_is_a_compaction_too() {
     assert_eq!(told[7..], ["user: continue", "model: Done."]);
     let session = r.session().session;
     let Entry::RecordedCompaction(c) = &session.entries[6] else { panic!() };
-    assert_eq!(
-        c.usage.as_ref().map(|u| (u.input, u.output)),
-        Some((100, 5)),
-        "the bill of the summary"
-    );
+    let bill = c.usage.as_ref().map(|u| (u.input, u.output));
+    assert_eq!(bill, Some((100, 5)), "the bill of the summary");
     let text = r.text();
     let found = summaries(&Source::of_bytes(text.as_bytes(), "r.jsonl")).unwrap();
     assert_eq!(found.len(), 1);
@@ -295,24 +288,22 @@ fn subagents_and_side_requests_are_apart() {
             &[user("change the port"), delegates.clone(), result("t1", found)],
             &reply("Done."),
         );
-    assert_eq!(
-        r.summary(),
-        [
-            "system: You are an agent.",
-            &tools(&["read", "task"]),
-            "user: change the port",
-            "model: task[t1]{\"prompt\":\"Find where the port is set\"}",
-            "agent-1/system: You are a helper.",
-            &format!("agent-1/{}", tools(&["read"])),
-            "agent-1/user: Find where the port is set",
-            "agent-1/model: read[c1]{\"path\":\"c1\"}",
-            "agent-1/result[c1]: port = 80",
-            "agent-1/model: The port is set in server.ts.",
-            "result[t1]: The port is set in server.ts.",
-            "model: Done.",
-            "side-1/call: 100",
-        ]
-    );
+    let expected = [
+        "system: You are an agent.",
+        &tools(&["read", "task"]),
+        "user: change the port",
+        "model: task[t1]{\"prompt\":\"Find where the port is set\"}",
+        "agent-1/system: You are a helper.",
+        &format!("agent-1/{}", tools(&["read"])),
+        "agent-1/user: Find where the port is set",
+        "agent-1/model: read[c1]{\"path\":\"c1\"}",
+        "agent-1/result[c1]: port = 80",
+        "agent-1/model: The port is set in server.ts.",
+        "result[t1]: The port is set in server.ts.",
+        "model: Done.",
+        "side-1/call: 100",
+    ];
+    assert_eq!(r.summary(), expected);
 }
 
 #[test]
@@ -348,15 +339,16 @@ fn lost_lines_take_no_more_with_them_than_they_must() {
     let lines: Vec<&str> = text.lines().collect();
     // Killed during a write.
     let cut = format!("{}\n{}\n{}", lines[0], lines[1], &lines[2][..lines[2].len() / 2]);
-    let loaded = FORMAT.session_of(&cut, "r.jsonl").unwrap();
+    let read = |text: &str| FORMAT.import_all(&Source::of_bytes(text.as_bytes(), "r.jsonl"));
+    let loaded = read(&cut).unwrap().remove(0);
     assert!(loaded.warnings[0].contains("r.jsonl:3: the last line breaks off"));
     assert_eq!(describe(&loaded.session)[3..], ["model: 1"]);
     // A lost line that others refer to.
     let lost = format!("{}\nnoise\n{}\n", lines[0], lines[2]);
-    let e = FORMAT.session_of(&lost, "r.jsonl").unwrap_err().to_string();
+    let e = read(&lost).unwrap_err().to_string();
     assert!(e.contains("r.jsonl:2: not a line") && e.contains("like that of exchange 1"), "{e}");
     let newer = lines[0].replace("\"version\":1", "\"version\":2");
-    let e = FORMAT.session_of(&newer, "r.jsonl").unwrap_err().to_string();
+    let e = read(&newer).unwrap_err().to_string();
     assert!(e.starts_with("r.jsonl:1: version 2 of the recording; expected version 1"), "{e}");
 }
 
@@ -372,13 +364,11 @@ fn unknown_calls_and_contents_are_told() {
     };
     r.lines.extend([passed("/v1/models", true), passed("/v1/new", false)]);
     let loaded = r.session();
-    assert_eq!(
-        loaded.warnings,
-        [
-            "r.jsonl: 1 × content of the kind \"hologram\", which is not modelled; left out",
-            "r.jsonl: 1 call of paths that are not known here; left out",
-        ]
-    );
+    let expected = [
+        "r.jsonl: 1 × content of the kind \"hologram\", which is not modelled; left out",
+        "r.jsonl: 1 call of paths that are not known here; left out",
+    ];
+    assert_eq!(loaded.warnings, expected);
     assert_eq!(describe(&loaded.session)[2..], ["user: go", "model: ok"]);
 }
 

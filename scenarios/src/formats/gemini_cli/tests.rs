@@ -56,16 +56,14 @@ fn changes_in_lines_end_with_the_last_state() {
     ];
     let loaded = import(&lines.join("\n"));
     assert_eq!(loaded.session.header.title, "A talk");
-    assert_eq!(
-        describe(&loaded.session),
-        [
-            "user: one",
-            "model: grown",
-            "user: three",
-            "model: ls[c]{\"p\":1} + ls[d]{}",
-            "result![c]: denied"
-        ]
-    );
+    let expected = [
+        "user: one",
+        "model: grown",
+        "user: three",
+        "model: ls[c]{\"p\":1} + ls[d]{}",
+        "result![c]: denied",
+    ];
+    assert_eq!(describe(&loaded.session), expected);
     // A compression replaces the messages.
     let compressed =
         json!({"$set": {"messages": [{"id": "8", "type": "user", "content": "summary"}]}});

@@ -33,13 +33,14 @@ struct SampleCompaction {
 
 pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recording, InputError> {
     let members = document.members()?;
-    let id = id(&members.value("id"), &members.value("epoch"));
-    let mut out = Recording { id, ..Recording::default() };
+    let mut reader = MessageReader::default();
+    reader.out.id = id(&members.value("id"), &members.value("epoch"));
+    reader.model = model.map(str::to_string);
     let attachments = match members.value("attachments") {
         Value::Object(all) => all,
         _ => Map::new(),
     };
-    let mut messages = document.objects(members.raw("messages"), &mut out);
+    let mut messages = document.objects(members.raw("messages"), &mut reader.out);
     for message in &mut messages {
         if let Value::Object(whole) =
             attached(std::mem::take(&mut message.object).into(), &attachments)
@@ -48,8 +49,6 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         }
     }
     let events = Events::new(&document.items(members.raw("events")), &messages);
-    let mut reader = MessageReader::default();
-    reader.model = model.map(str::to_string);
     if messages.is_empty() {
         push_input(&members.value("input"), document.line, &mut reader);
     }
@@ -62,7 +61,7 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
     let mut first = true;
     for (at, RecordedLine { number: line, object }) in messages.iter().enumerate() {
         let (line, role) = (*line, str_of(object, "role"));
-        let is_summary = object_of(object, "metadata").is_some_and(|m| flag(m, "summary"));
+        let is_summary = flag(object_in(object, "metadata"), "summary");
         let due = |c: &SampleCompaction| c.before == at || is_summary;
         while let Some(SampleCompaction { what, stamp, .. }) = compactions.pop_front_if(|c| due(c))
         {
@@ -95,14 +94,13 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
     }
     if events.others > 0 {
         let n = events.others;
-        out.left_out.push(format!(
+        reader.out.left_out.push(format!(
             "{}: calls of the model that are no replies of the sample's conversation (of scorers, of \
              other agents, attempts that were given up), left out: {n}",
             document.file
         ));
     }
-    out.steps = reader.steps;
-    Ok(out)
+    Ok(reader.out)
 }
 
 fn id(id: &Value, epoch: &Value) -> Option<String> {
@@ -144,11 +142,8 @@ struct Events {
 
 impl Events {
     fn new(raw: &[Document<'_>], messages: &[RecordedLine]) -> Events {
-        let places: HashMap<&str, usize> = messages
-            .iter()
-            .enumerate()
-            .filter_map(|(n, m)| Some((str_of(&m.object, "id")?, n)))
-            .collect();
+        let ids = (0..).zip(messages).filter_map(|(n, m)| Some((str_of(&m.object, "id")?, n)));
+        let places: HashMap<&str, usize> = ids.collect();
         let mut out = Events::default();
         // The newest call that is not a reply, and compactions without their reply so far.
         let mut aside: Option<SampleEvent> = None;

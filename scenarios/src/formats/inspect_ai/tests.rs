@@ -25,22 +25,20 @@ fn samples_of_a_log_are_sessions() {
     assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5-20250929"));
     let told = describe(s);
     assert!(told[0].contains("\"name\":\"bash\""), "{}", told[0]);
-    assert_eq!(
-        told[1..],
-        [
-            "system: You solve tasks on a Linux machine.",
-            "user: On which port does the server of the shop listen? Look at the picture, too. + \
-             <image/png 34>",
-            "model: (The configuration should say it.c2ln) + I look at the configuration. + \
-             bash[toolu_1]{\"cmd\":\"cat shop/config.toml\"}",
-            "result[toolu_1]: name = 'shop'\nlisten = 8443\n",
-            "model: And whether it answers. + bash[toolu_2]{\"cmd\":\"curl localhost:8443\"}",
-            "result![toolu_2]: curl: (7) failed to connect",
-            "compaction: Some(1100) Some(320) Some(\"Summary so far: shop/config.toml says listen = \
-             8443; the server does not answer.\")",
-            "model: It listens on port 8443, but it is not running.",
-        ]
-    );
+    let expected = [
+        "system: You solve tasks on a Linux machine.",
+        "user: On which port does the server of the shop listen? Look at the picture, too. + \
+         <image/png 34>",
+        "model: (The configuration should say it.c2ln) + I look at the configuration. + \
+         bash[toolu_1]{\"cmd\":\"cat shop/config.toml\"}",
+        "result[toolu_1]: name = 'shop'\nlisten = 8443\n",
+        "model: And whether it answers. + bash[toolu_2]{\"cmd\":\"curl localhost:8443\"}",
+        "result![toolu_2]: curl: (7) failed to connect",
+        "compaction: Some(1100) Some(320) Some(\"Summary so far: shop/config.toml says listen = \
+         8443; the server does not answer.\")",
+        "model: It listens on port 8443, but it is not running.",
+    ];
+    assert_eq!(told[1..], expected);
     assert_eq!(times(s), [0, 3_000, 6_000, 12_000, 14_000]);
     let counted = |s: &Session| -> Vec<Option<RecordedUsage>> {
         let of = |e: &Entry| match e {
@@ -51,23 +49,19 @@ fn samples_of_a_log_are_sessions() {
         s.entries.iter().filter_map(of).collect()
     };
     // The total is larger than input and output, so cache tokens are counted separately.
-    assert_eq!(
-        counted(s),
-        [
-            Some(usage(20, 30, 0, 900)),
-            Some(usage(15, 25, 900, 60)),
-            Some(usage(1100, 22, 0, 0)),
-            Some(usage(330, 15, 0, 0))
-        ]
-    );
+    let expected = [
+        Some(usage(20, 30, 0, 900)),
+        Some(usage(15, 25, 900, 60)),
+        Some(usage(1100, 22, 0, 0)),
+        Some(usage(330, 15, 0, 0)),
+    ];
+    assert_eq!(counted(s), expected);
     assert_contains(&shop.warnings[0], &["attempts that were given up), left out: 1"]);
     // Here cache tokens are included: 1350 = 70 + 1280 read. A reply that was cut at the end has no
     // following reply.
     let s = &files.session;
-    assert_eq!(
-        (&*s.header.id, s.header.model.as_deref()),
-        ("7-epoch-2", Some("gpt-5.1-2025-11-13"))
-    );
+    let expected = ("7-epoch-2", Some("gpt-5.1-2025-11-13"));
+    assert_eq!((&*s.header.id, s.header.model.as_deref()), expected);
     assert_eq!(counted(s), [Some(usage(1300, 20, 0, 0)), Some(usage(70, 12, 1280, 0)), None]);
     assert_eq!(describe(s).last().unwrap(), "compaction: Some(1400) None None");
     assert_eq!(times(s).last(), Some(&4_000));

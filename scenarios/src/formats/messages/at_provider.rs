@@ -1,11 +1,7 @@
 //! Items of the Responses API for tools that run at the provider, with call and result in one item.
 //! Field names follow the types of OpenAI's own packages (`openai/types/responses`).
 
-use ctxbench_core::content::Part;
-use serde_json::{Map, Value};
-
-use super::super::lines::{object_of, str_of, string};
-use super::super::recording::MessagePart;
+use crate::formats::prelude::*;
 
 pub(super) const KINDS: &[&str] = &[
     "web_search_call",
@@ -97,7 +93,8 @@ fn words(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
+/// Returns the value at a path of member names.
+pub(super) fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
     let (last, way) = path.split_last()?;
     let o = way.iter().try_fold(o, |at, key| at.get(*key)?.as_object())?;
     o.get(*last).filter(|v| !v.is_null())

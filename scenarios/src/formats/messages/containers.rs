@@ -3,16 +3,10 @@
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::super::format::{Ended, Sink};
-use super::super::json::{self, Document, Members};
-use super::super::lines::RecordedLine;
-use super::super::recording::{Recording, StepKind};
-use super::super::source::Source;
-use super::content::{content, definitions, text_of};
-use super::reader::{MessageReader, is_message};
-use crate::error::InputError;
+use super::super::json;
+use super::reader::is_message;
+use crate::formats::prelude::*;
 
 /// Members with a list of messages.
 const LISTS: &[&str] = &["messages", "input", "history", "conversation", "conversations", "items"];
@@ -62,51 +56,35 @@ fn of_messages(text: &str) -> bool {
 }
 
 fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
-    let mut out = Recording::default();
     let mut reader = MessageReader::default();
-    for line in super::super::lines::of_lines(source, &mut out)? {
+    for line in of_lines(source, &mut reader.out)? {
         reader.item(line.number, &line.object);
     }
-    out.steps = reader.steps;
-    sink(Ok(out))
+    sink(Ok(reader.out))
 }
 
 /// Reads a document as one conversation. `id` is used if the document has none.
 fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
-    let mut out = Recording::default();
     let mut reader = MessageReader::default();
     if document.text.trim_start().starts_with('[') {
-        items(document, Some(document.raw()?), &mut reader, &mut out);
-        out.id = id;
+        reader.items(document, Some(document.raw()?));
     } else {
-        let mut found = ContainerHeader::default();
-        object(document, &mut reader, &mut out, &mut found, 0)?;
-        out.id = found.id.filter(|_| id.is_some()).or(id);
-        out.title = found.title;
+        object(document, &mut reader, 0)?;
     }
-    out.steps = reader.steps;
-    Ok(out)
-}
-
-/// Properties of a conversation, read from its object.
-#[derive(Default)]
-struct ContainerHeader {
-    id: Option<String>,
-    title: Option<String>,
+    let own = reader.out.id.take().filter(|_| id.is_some());
+    Ok(Recording { id: own.or(id), ..reader.out })
 }
 
 fn object(
     document: &Document<'_>,
     reader: &mut MessageReader,
-    out: &mut Recording,
-    found: &mut ContainerHeader,
     depth: usize,
 ) -> Result<(), InputError> {
     let members = document.members()?;
     let text = |key: &str| members.text(key);
     let ids = ["id", "conversation_id", "session_id", "thread_id", "instance_id", "custom_id"];
-    found.id = found.id.take().or_else(|| ids.iter().find_map(|k| text(k)));
-    found.title = found.title.take().or_else(|| text("title"));
+    reader.out.id = reader.out.id.take().or_else(|| ids.iter().find_map(|k| text(k)));
+    reader.out.title = reader.out.title.take().or_else(|| text("title"));
     reader.model = text("model").or(reader.model.take());
     let line = document.line;
     for key in ["system", "instructions", "system_prompt"] {
@@ -119,15 +97,15 @@ fn object(
     if let Some(tools) = tools.and_then(|k| definitions(Some(&members.value(k)))) {
         reader.push(line, None, tools);
     }
-    let inner = |raw: &'_ RawValue| starts(raw, '{');
     if depth < DEEPEST {
-        for raw in REQUESTS.iter().filter_map(|k| members.raw(k)).filter(|r| inner(r)) {
-            object(&document.part(raw), reader, out, found, depth + 1)?;
+        let inner = REQUESTS.iter().filter_map(|k| members.raw(k));
+        for raw in inner.filter(|raw| starts(raw, '{')) {
+            object(&document.part(raw), reader, depth + 1)?;
         }
     }
     for key in LISTS {
         match members.raw(key) {
-            Some(raw) if starts(raw, '[') => items(document, Some(raw), reader, out),
+            Some(raw) if starts(raw, '[') => reader.items(document, Some(raw)),
             Some(_) if *key == "input" => {
                 if let Some(words) = text("input") {
                     reader.add_text(line, &words);
@@ -141,7 +119,7 @@ fn object(
     if depth < DEEPEST {
         for raw in ["response", "completion"].iter().filter_map(|k| members.raw(k)) {
             match (starts(raw, '{'), text("response")) {
-                (true, _) => object(&document.part(raw), reader, out, found, depth + 1)?,
+                (true, _) => object(&document.part(raw), reader, depth + 1)?,
                 (false, Some(words)) => {
                     let said = json!({"role": "assistant", "content": words});
                     said.as_object().into_iter().for_each(|m| reader.item(line, m));
@@ -175,17 +153,6 @@ fn answer(document: &Document<'_>, reader: &mut MessageReader, members: &Members
 
 fn starts(raw: &RawValue, with: char) -> bool {
     raw.get().trim_start().starts_with(with)
-}
-
-fn items(
-    document: &Document<'_>,
-    list: Option<&RawValue>,
-    reader: &mut MessageReader,
-    out: &mut Recording,
-) {
-    for RecordedLine { number, object } in document.objects(list, out) {
-        reader.item(number, &object);
-    }
 }
 
 /// Returns the first conversation in a value, which may be truncated.

@@ -1,11 +1,9 @@
 //! Contents of messages: blocks of all three APIs, and tool definitions.
 
-use ctxbench_core::content::{Part, joined_text};
+use ctxbench_core::content::joined_text;
 use ctxbench_formats::claude_code;
-use serde_json::{Map, Value, json};
 
-use super::super::lines::{flag, object_of, str_of};
-use super::super::recording::{MessagePart, StepKind};
+use crate::formats::prelude::*;
 
 /// Converts content, which is a text, a block, or a list of these. Leaves out empty texts.
 pub(in super::super) fn content(value: Option<&Value>) -> Vec<MessagePart> {

@@ -22,11 +22,7 @@ mod content;
 mod reader;
 mod usage;
 
-use serde_json::{Map, Value};
-
-use super::format::{Format, no_parts};
-use super::lines::{objects, str_of};
-use super::source::Head;
+use super::prelude::*;
 use reader::is_message;
 
 pub(super) use content::{content, definitions, text_of};

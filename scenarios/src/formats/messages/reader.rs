@@ -2,17 +2,11 @@
 
 use std::collections::HashMap;
 
-use ctxbench_core::content::Part;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
-use super::super::lines::{flag, object_of, objects, str_of, string};
-use super::super::recording::{
-    ContextPlace, MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, known,
-    tokens, weigh_reasoning,
-};
-use super::super::time;
-use super::content::{content, text_of};
-use super::{at_provider, usage};
+use super::at_provider::{self, within};
+use super::usage;
+use crate::formats::prelude::*;
 
 /// Items of the Responses API, other than messages, that are parts of a reply.
 const CALLS: &[&str] = &[
@@ -39,7 +33,8 @@ pub(in super::super) struct MessageReader {
     pub(in super::super) model: Option<String>,
     /// Subagent of the current messages.
     pub(in super::super) agent: Option<String>,
-    pub(in super::super) steps: Vec<RecordingStep>,
+    /// The conversation so far.
+    pub(in super::super) out: Recording,
     /// Number of messages so far.
     count: usize,
     /// Newest call of each name, for results without an id.
@@ -51,12 +46,19 @@ pub(in super::super) struct MessageReader {
 impl MessageReader {
     pub(in super::super) fn push(&mut self, line: usize, stamp: Option<String>, what: StepKind) {
         let agent = self.agent.clone();
-        self.steps.push(RecordingStep { agent, ..RecordingStep::new(line, stamp, what) });
+        self.out.steps.push(RecordingStep { agent, ..RecordingStep::new(line, stamp, what) });
     }
 
     /// Adds a user message with a single text.
     pub(in super::super) fn add_text(&mut self, line: usize, text: &str) {
         self.push(line, None, StepKind::input(vec![MessagePart::text(text)]));
+    }
+
+    /// Adds the messages and items of a list in a document.
+    pub(super) fn items(&mut self, document: &Document<'_>, list: Option<&RawValue>) {
+        for RecordedLine { number, object } in document.objects(list, &mut self.out) {
+            self.item(number, &object);
+        }
     }
 
     /// Adds a message or an item.
@@ -92,7 +94,7 @@ impl MessageReader {
         if let StepKind::Reply(reply) = &mut what {
             for (view, what) in usage::take_inside(usage_of(o), o, reply) {
                 let (agent, step) = (self.agent.clone(), RecordingStep::new(line, stamp(o), what));
-                self.steps.push(RecordingStep { agent, view, ..step });
+                self.out.steps.push(RecordingStep { agent, view, ..step });
             }
         }
         self.push(line, stamp(o), what);
@@ -101,7 +103,7 @@ impl MessageReader {
     /// Returns a text before the conversation. After the first message, it joins a message instead.
     fn standing(&self, o: &Map<String, Value>) -> Option<StepKind> {
         let text = Some(text_of(&content(o.get("content")))).filter(|t| !t.is_empty())?;
-        let own = self.steps.iter().filter(|s| s.agent == self.agent);
+        let own = self.out.steps.iter().filter(|s| s.agent == self.agent);
         let begun =
             own.into_iter().any(|s| matches!(s.what, StepKind::Input(_) | StepKind::Reply(_)));
         Some(if begun {
@@ -191,7 +193,10 @@ impl MessageReader {
                 }
                 vec![self.call(&call)]
             }
-            _ => at_provider::pieces(kind, o, &format!("call-{}-{}", self.count, self.steps.len())),
+            _ => {
+                let unnamed = format!("call-{}-{}", self.count, self.out.steps.len());
+                at_provider::pieces(kind, o, &unnamed)
+            }
         };
         self.reply_of(o, pieces, response)
     }
@@ -199,7 +204,7 @@ impl MessageReader {
     /// Adds a complete answer of the Responses API. Its items form one reply.
     fn response(&mut self, line: usize, o: &Map<String, Value>) {
         let name = Some(string(o, "id").unwrap_or_else(|| format!("message {}", self.count)));
-        let before = self.steps.len();
+        let before = self.out.steps.len();
         // Ids of items are not the id of the reply.
         for (n, item) in objects(o, "output").enumerate() {
             let mut item = item.clone();
@@ -219,9 +224,9 @@ impl MessageReader {
             };
             self.push_with_inside(line, &item, what);
         }
-        let reasoning = within(o, &["usage", "output_tokens_details"]);
-        if let Some(tokens) = reasoning.and_then(|d| tokens(d.get("reasoning_tokens")?)) {
-            let pieces = self.steps[before..].iter_mut().filter_map(|s| match &mut s.what {
+        let reasoning = within(o, &["usage", "output_tokens_details", "reasoning_tokens"]);
+        if let Some(tokens) = reasoning.and_then(tokens) {
+            let pieces = self.out.steps[before..].iter_mut().filter_map(|s| match &mut s.what {
                 StepKind::Reply(reply) => Some(&mut reply.pieces),
                 _ => None,
             });
@@ -235,8 +240,8 @@ impl MessageReader {
         pieces: Vec<MessagePart>,
         response: Option<String>,
     ) -> StepKind {
-        let model =
-            string(o, "model").or_else(|| string(within(o, &["extra", "response"])?, "model"));
+        let model = string(o, "model")
+            .or_else(|| string(within(o, &["extra", "response"])?.as_object()?, "model"));
         let model = model.filter(|m| !m.is_empty()).or(self.model.clone());
         let mut counters = usage_of(o).and_then(usage::counters);
         if let Some(id) = str_of(o, "id").or(response.as_deref()).filter(|id| is_of_provider(id)) {
@@ -265,12 +270,7 @@ fn usage_of(o: &Map<String, Value>) -> Option<&Map<String, Value>> {
         &["response_metadata", "token_usage"],
         &["metadata", "usage"],
     ];
-    PLACES.iter().find_map(|path| within(o, path))
-}
-
-/// Returns the object at a path of member names.
-fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Map<String, Value>> {
-    path.iter().try_fold(o, |at, key| at.get(*key)?.as_object())
+    PLACES.iter().find_map(|path| within(o, path)?.as_object())
 }
 
 /// Returns whether a value is a message or an item of a conversation.

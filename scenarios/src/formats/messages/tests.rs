@@ -105,17 +105,15 @@ fn old_function_calls_get_ids() {
         {"role": "function", "name": "sum", "content": "2"},
         {"role": "assistant", "content": "", "function_call": {"name": "sum", "arguments": "[2,1]"}},
         {"role": "function", "name": "sum", "content": "3"}]});
-    assert_eq!(
-        describe(&import_one(&text.to_string())),
-        [
-            "tools: [{\"description\":\"adds\",\"input_schema\":{\"type\":\"object\"},\"name\":\"sum\"}]",
-            "user: 1+1",
-            "model: sum[call-2][1,1]",
-            "result[call-2]: 2",
-            "model: sum[call-4][2,1]",
-            "result[call-4]: 3",
-        ]
-    );
+    let expected = [
+        "tools: [{\"description\":\"adds\",\"input_schema\":{\"type\":\"object\"},\"name\":\"sum\"}]",
+        "user: 1+1",
+        "model: sum[call-2][1,1]",
+        "result[call-2]: 2",
+        "model: sum[call-4][2,1]",
+        "result[call-4]: 3",
+    ];
+    assert_eq!(describe(&import_one(&text.to_string())), expected);
 }
 
 #[test]
@@ -182,18 +180,16 @@ fn anthropic_messages_become_a_session() {
             "content": [{"type": "text", "text": "done"}], "usage": {"input_tokens": 4, "output_tokens": 2}}});
     assert_eq!(format_of(&request.to_string()), Some("anthropic-messages"));
     let session = import_one(&request.to_string());
-    assert_eq!(
-        describe(&session),
-        [
-            "system: Be brief.",
-            "tools: [{\"description\":\"reads\",\"input_schema\":{\"type\":\"object\"},\"name\":\"read\"}]",
-            "user: look",
-            "model: (hmS) + I look. + read[t1]{\"p\":1}",
-            "result![t1]: no",
-            "user: go on",
-            "model: done",
-        ]
-    );
+    let expected = [
+        "system: Be brief.",
+        "tools: [{\"description\":\"reads\",\"input_schema\":{\"type\":\"object\"},\"name\":\"read\"}]",
+        "user: look",
+        "model: (hmS) + I look. + read[t1]{\"p\":1}",
+        "result![t1]: no",
+        "user: go on",
+        "model: done",
+    ];
+    assert_eq!(describe(&session), expected);
     assert_eq!(counted(&session), [Some([3, 10, 5, 9]), Some([4, 0, 0, 2])]);
 }
 
@@ -215,14 +211,12 @@ fn what_a_tool_of_the_provider_returned_answers_its_call() {
     assert_eq!(loaded.warnings, Vec::<String>::new());
     let session = loaded.session;
     let told = describe(&session);
-    assert_eq!(
-        told[1..],
-        [
-            r#"model: I look. + web_search[s1]{"query":"q"} + Once more. + web_search[s2]{"query":"q"} + 8443"#,
-            r#"result[s1]: {"title":"Ports","type":"web_search_result","url":"https://a.b"}"#,
-            r#"result![s2]: {"error_code":"max_uses_exceeded","type":"web_search_tool_result_error"}"#,
-        ]
-    );
+    let expected = [
+        r#"model: I look. + web_search[s1]{"query":"q"} + Once more. + web_search[s2]{"query":"q"} + 8443"#,
+        r#"result[s1]: {"title":"Ports","type":"web_search_result","url":"https://a.b"}"#,
+        r#"result![s2]: {"error_code":"max_uses_exceeded","type":"web_search_tool_result_error"}"#,
+    ];
+    assert_eq!(told[1..], expected);
     // One request was billed.
     assert_eq!(session.header.model.as_deref(), Some("claude-sonnet-4-6"));
     assert_eq!(counted(&session), [Some([9, 0, 0, 5])]);
@@ -302,10 +296,8 @@ fn what_a_reply_went_on_with_answers_the_call_of_the_one_before() {
     ]});
     let loaded = all(&talk.to_string(), "chat.json").remove(0);
     assert_eq!(loaded.warnings, Vec::<String>::new());
-    assert_eq!(
-        describe(&loaded.session)[1..],
-        ["model: web_search[s1]{}", "result[s1]: ", "model: 8443"]
-    );
+    let expected = ["model: web_search[s1]{}", "result[s1]: ", "model: 8443"];
+    assert_eq!(describe(&loaded.session)[1..], expected);
 }
 
 #[test]
@@ -382,9 +374,7 @@ fn what_is_damaged_is_refused_or_read_in_part() {
         {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "n"}}]},
         {"role": "tool", "tool_call_id": "c", "content": "o"}]);
     for one in damaged(twice.to_string().as_bytes()) {
-        assert_eq!(
-            describe(&one.unwrap().session),
-            ["user: x", "model: n[c]{\"a\":1}", "model: n[c-2]{}", "result[c-2]: o"]
-        );
+        let expected = ["user: x", "model: n[c]{\"a\":1}", "model: n[c-2]{}", "result[c-2]: o"];
+        assert_eq!(describe(&one.unwrap().session), expected);
     }
 }

@@ -1,12 +1,6 @@
 //! Counters under the names of the APIs.
 
-use ctxbench_session::{Billing, Trigger};
-use serde_json::{Map, Value};
-
-use super::super::lines::{object_of, objects, str_of, string};
-use super::super::recording::{
-    Counters, RecordingCompaction, RecordingReply, StepKind, View, tokens,
-};
+use crate::formats::prelude::*;
 
 /// Returns what changes the price of a call, from its `usage`. Names of the standard terms count as
 /// none.
@@ -14,13 +8,12 @@ pub(in super::super) fn terms(usage: &Map<String, Value>) -> Billing {
     const STANDARD: &[&str] =
         &["", "standard", "default", "auto", "global", "not_available", "none"];
     let term = |key| str_of(usage, key).filter(|term| !STANDARD.contains(term)).map(Into::into);
-    let tools = object_of(usage, "server_tool_use");
-    let searches = tools.and_then(|t| tokens(t.get("web_search_requests")?));
+    let searches = object_in(usage, "server_tool_use").get("web_search_requests");
     Billing {
         speed: term("speed"),
         tier: term("service_tier"),
         region: term("inference_geo"),
-        web_searches: searches.unwrap_or_default(),
+        web_searches: searches.and_then(tokens).unwrap_or_default(),
         ..Billing::default()
     }
 }
@@ -35,11 +28,8 @@ pub(in super::super) fn take_inside(
 ) -> Vec<(View, StepKind)> {
     let is_compaction = |b: &&Map<String, Value>| str_of(b, "type") == Some("compaction");
     let summary = objects(message, "content").filter(is_compaction).last();
-    let all: Vec<(&Map<String, Value>, Counters)> = usage
-        .into_iter()
-        .flat_map(|u| objects(u, "iterations"))
-        .filter_map(|i| Some((i, counters(i)?)))
-        .collect();
+    let all = usage.into_iter().flat_map(|u| objects(u, "iterations"));
+    let all: Vec<_> = all.filter_map(|i| Some((i, counters(i)?))).collect();
     let kind = |i: &Map<String, Value>| string(i, "type").unwrap_or_default();
     let answer = all.iter().rposition(|(i, _)| kind(i) == "message");
     let of_call = reply.counters.clone().unwrap_or_default().billing;
@@ -130,7 +120,6 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn read(usage: Value) -> Option<(u64, u64, u64, u64)> {
         let c = counters(usage.as_object().unwrap())?;

@@ -42,23 +42,22 @@ fn sniff(head: &Head) -> bool {
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
-    let (mut out, mut reader) = (Recording::default(), MessageReader::default());
+    let mut reader = MessageReader::default();
     let lines = if text.trim_start().starts_with('[') {
-        document.objects(Some(document.raw()?), &mut out)
+        document.objects(Some(document.raw()?), &mut reader.out)
     } else {
         let members = document.members()?;
         let info = members.value("info");
         let model = info.pointer("/config/model/model_name").and_then(Value::as_str);
         reader.model = model.map(str::to_string);
-        document.objects(members.raw("messages"), &mut out)
+        document.objects(members.raw("messages"), &mut reader.out)
     };
     let mut actions = Actions::default();
     for RecordedLine { number, mut object } in lines {
         actions.convert(&mut object, |m| fenced(str_of(m, "content")?, LANGUAGES));
         reader.item(number, &object);
     }
-    out.steps = reader.steps;
-    sink(Ok(out))
+    sink(Ok(reader.out))
 }
 
 #[cfg(test)]

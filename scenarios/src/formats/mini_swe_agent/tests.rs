@@ -12,10 +12,8 @@ fn all(source: &Source<'_>) -> Session {
 fn blocks_with_commands_become_calls() {
     let s = all(&Source::at(&recorded("mini-swe-agent/github_issue.traj.json")));
     assert_eq!(s.header.id, "github_issue");
-    assert_eq!(
-        s.header.title,
-        "Please solve this issue: GitHub Issue: SyntaxError: invalid syntax"
-    );
+    let expected = "Please solve this issue: GitHub Issue: SyntaxError: invalid syntax";
+    assert_eq!(s.header.title, expected);
     let told = describe(&s);
     let said = "model: I need to find the correct path to the file. Let me check the current \
                 directory structure: + bash[action-2]{\"command\":\"ls -la\"}";

@@ -34,10 +34,9 @@ fn sniff(head: &Head) -> bool {
     }
     if head.text.starts_with(DATABASE) {
         return ["session", "message", "part"].iter().all(|t| {
-            [format!("TABLE {t} "), format!("TABLE `{t}`"), format!("TABLE \"{t}\"")]
-                .iter()
-                .chain(&[format!("TABLE IF NOT EXISTS {t} ")])
-                .any(|sql| head.text.contains(sql.as_str()))
+            let names = [format!("{t} "), format!("`{t}`"), format!("\"{t}\"")];
+            let mut names = names.into_iter().chain([format!("IF NOT EXISTS {t} ")]);
+            names.any(|name| head.text.contains(&format!("TABLE {name}")))
         });
     }
     let value = head.value();

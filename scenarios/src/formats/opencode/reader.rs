@@ -36,7 +36,7 @@ pub(super) fn recording(
     out.of_subagent = parent_of(&stored.info).is_some();
     let mut reader = OpenCodeReader {
         find,
-        steps: Vec::new(),
+        out,
         agents: Vec::new(),
         told: HashSet::new(),
         pruned: 0,
@@ -44,19 +44,18 @@ pub(super) fn recording(
         context: None,
     };
     reader.session(stored);
-    let OpenCodeReader { steps, pruned, told, .. } = reader;
+    let OpenCodeReader { out, pruned, told, .. } = reader;
     if pruned > 0 {
         out.left_out.push(format!(
             "{pruned} outputs were cleared by the program in later requests; they are whole here"
         ));
     }
-    out.steps = steps;
     told
 }
 
 struct OpenCodeReader<'a, 'b> {
     find: &'a mut Find<'b>,
-    steps: Vec<RecordingStep>,
+    out: &'a mut Recording,
     /// Subagents of the current messages, the innermost last.
     agents: Vec<String>,
     /// Ids of the subagents that were read. A session appears where it is first named.
@@ -86,20 +85,16 @@ impl OpenCodeReader<'_, '_> {
     }
 
     fn push(&mut self, step: RecordingStep, what: StepKind) {
-        self.steps.push(RecordingStep { agent: self.agents.last().cloned(), what, ..step });
+        self.out.steps.push(RecordingStep { agent: self.agents.last().cloned(), what, ..step });
     }
 
     fn user(&mut self, message: MessageRow) {
         let MessageRow { line, info, parts } = message;
         let step = RecordingStep::new(line, time_of(&info), StepKind::Link);
         if let Some(part) = parts.iter().find(|p| str_of(p, "type") == Some("compaction")) {
-            let auto = flag(part, "auto");
-            let trigger = Some(if auto { Trigger::Auto } else { Trigger::Manual });
-            let compaction = RecordingCompaction {
-                pre_tokens: self.context,
-                trigger,
-                ..RecordingCompaction::default()
-            };
+            let trigger = if flag(part, "auto") { Trigger::Auto } else { Trigger::Manual };
+            let (pre_tokens, trigger) = (self.context, Some(trigger));
+            let compaction = RecordingCompaction { pre_tokens, trigger, ..Default::default() };
             self.open = Some((step.clone(), compaction));
         }
         let pieces: Vec<MessagePart> = parts.iter().filter_map(piece_of).collect();
@@ -115,7 +110,7 @@ impl OpenCodeReader<'_, '_> {
         let mut replies = Vec::new();
         for part in &parts {
             match str_of(part, "type").unwrap_or_default() {
-                "step-start" if !asked.is_empty() => {
+                "step-start" if !asked.pieces.is_empty() => {
                     replies.push(std::mem::take(&mut asked));
                 }
                 "step-finish" => {
@@ -129,7 +124,7 @@ impl OpenCodeReader<'_, '_> {
                 }
             }
         }
-        if !asked.is_empty() {
+        if !asked.pieces.is_empty() {
             replies.push(asked);
         }
         if let [one] = replies.as_mut_slice()
@@ -143,7 +138,7 @@ impl OpenCodeReader<'_, '_> {
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
             if let Some(c) = &counters {
-                self.context = Some(c.prompt().saturating_add(c.output));
+                self.context = Some(c.context());
             }
             let counters = counters.filter(|c| c.prompt() > 0 || !c.wrong.is_empty());
             // A fork gives new ids to the messages that it repeats, and keeps their times.
@@ -154,8 +149,8 @@ impl OpenCodeReader<'_, '_> {
                 id: id.filter(|_| n == 0),
                 model: string(&info, "modelID"),
                 counters: counters.ok_or_else(|| {
-                    let error = object_of(&info, "error").and_then(|e| str_of(e, "name"));
-                    format!("a request without counters ({})", error.unwrap_or("no error"))
+                    let error = str_of(object_in(&info, "error"), "name").unwrap_or("no error");
+                    format!("a request without counters ({error})")
                 }),
                 ..RecordingReply::new(format!("{response} {n}"), pieces)
             };
@@ -209,10 +204,6 @@ struct PendingReply {
 }
 
 impl PendingReply {
-    fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
     /// Takes the counters of a step or a message.
     fn counted(&mut self, o: &Map<String, Value>) {
         let Some(tokens) = object_of(o, "tokens") else { return };
@@ -224,8 +215,7 @@ impl PendingReply {
     }
 
     fn tool(&mut self, part: &Map<String, Value>) {
-        let none = Map::new();
-        let state = object_of(part, "state").unwrap_or(&none);
+        let state = object_in(part, "state");
         let call_id = string(part, "callID").or(string(part, "id")).unwrap_or_default();
         let name = str_of(part, "tool").unwrap_or_default();
         self.pieces.push(MessagePart::call(&call_id, name, state.get("input")));
@@ -239,11 +229,11 @@ impl PendingReply {
         let mut pieces: Vec<MessagePart> = text.map(MessagePart::text).into_iter().collect();
         pieces.extend(objects(state, "attachments").filter_map(piece_of));
         let result = MessagePart::Result { call_id, pieces, is_error: status == "error" };
-        let session = |m: &Map<String, Value>| string(m, "sessionId").or(string(m, "sessionID"));
-        let times = object_of(state, "time").unwrap_or(&none);
+        let times = object_in(state, "time");
         let pruned = times.get("compacted").is_some_and(Value::is_number);
         let at = times.get("end").and_then(Value::as_f64).and_then(time::of_epoch);
-        let session = object_of(state, "metadata").and_then(session);
+        let of = object_in(state, "metadata");
+        let session = string(of, "sessionId").or(string(of, "sessionID"));
         self.results.push((result, session, pruned, at));
     }
 }
@@ -277,13 +267,13 @@ fn piece_of(part: &Map<String, Value>) -> Option<MessagePart> {
 
 fn counters(tokens: &Map<String, Value>) -> Counters {
     let mut flat = tokens.clone();
-    flat.extend(object_of(tokens, "cache").cloned().unwrap_or_default());
+    flat.extend(object_in(tokens, "cache").clone());
     let all = Counters::read(&flat, ["input", "read", "write", "output"]);
     all.and_output(tokens, "reasoning")
 }
 
 fn time_of(info: &Map<String, Value>) -> Option<String> {
-    time::of_epoch(object_of(info, "time")?.get("created")?.as_f64()?)
+    time::of_epoch(object_in(info, "time").get("created")?.as_f64()?)
 }
 
 /// Returns the id of a session.

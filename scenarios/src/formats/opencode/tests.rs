@@ -84,18 +84,16 @@ fn check(loaded: &[Loaded]) {
     let [one] = loaded else { panic!("{} sessions", loaded.len()) };
     let s = &one.session;
     assert_eq!((&*s.header.id, &*s.header.title), ("ses_1", "A fix"));
-    assert_eq!(
-        describe(s),
-        [
-            "user: reminder + fix it + <image/png 26>",
-            "model: (hmS) + task[c1]{\"p\":1} + read[c2]{}",
-            "ses_2/user: look",
-            "ses_2/model: seen",
-            "result[c1]: done",
-            "result![c2]: no file",
-            "model: ready",
-        ]
-    );
+    let expected = [
+        "user: reminder + fix it + <image/png 26>",
+        "model: (hmS) + task[c1]{\"p\":1} + read[c2]{}",
+        "ses_2/user: look",
+        "ses_2/model: seen",
+        "result[c1]: done",
+        "result![c2]: no file",
+        "model: ready",
+    ];
+    assert_eq!(describe(s), expected);
     assert_eq!(counted(s), [Some([100, 10, 3, 7]), None, Some([200, 10, 3, 7])]);
     assert!(one.warnings[0].contains("1 outputs were cleared"), "{:?}", one.warnings);
 }
@@ -108,14 +106,10 @@ fn a_storage_folder_gives_sessions_with_their_subagents() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, value.to_string()).unwrap();
     };
-    write(
-        "session/p/ses_1.json".into(),
-        &json!({"id": "ses_1", "projectID": "p", "title": "A fix"}),
-    );
-    write(
-        "session/p/ses_2.json".into(),
-        &json!({"id": "ses_2", "projectID": "p", "parentID": "ses_1", "title": "child"}),
-    );
+    let info = json!({"id": "ses_1", "projectID": "p", "title": "A fix"});
+    write("session/p/ses_1.json".into(), &info);
+    let info = json!({"id": "ses_2", "projectID": "p", "parentID": "ses_1", "title": "child"});
+    write("session/p/ses_2.json".into(), &info);
     for (info, parts) in parts().into_iter().chain(of_subagent()) {
         let (id, session) = (info["id"].as_str().unwrap(), info["sessionID"].as_str().unwrap());
         write(format!("message/{session}/{id}.json"), &info);

@@ -85,8 +85,7 @@ impl EventReader {
     }
 
     fn legacy_event(&mut self, line: usize, o: &Map<String, Value>) -> Vec<StepKind> {
-        let empty = Map::new();
-        let args = object_of(o, "args").unwrap_or(&empty);
+        let args = object_in(o, "args");
         let from_user = str_of(o, "source") == Some("user");
         match (str_of(o, "action"), str_of(o, "observation")) {
             (Some(kind), _) | (None, Some(kind)) if UNSEEN.contains(&kind) => vec![],
@@ -120,9 +119,10 @@ impl EventReader {
         action: Option<&str>,
     ) -> StepKind {
         let called = object_of(o, "tool_call_metadata");
-        let response = called.and_then(|c| object_of(c, "model_response"));
-        let id = response.and_then(|r| string(r, "id"));
-        let message = response.and_then(|r| r.get("choices")?.get(0)?.get("message")?.as_object());
+        let response = object_in(object_in(o, "tool_call_metadata"), "model_response");
+        let id = string(response, "id");
+        let choice = response.get("choices").and_then(|choices| choices.get(0));
+        let message = choice.and_then(|choice| choice.get("message")?.as_object());
         let event = o.get("id").and_then(Value::as_u64).unwrap_or_default();
         let mut pieces = Vec::new();
         let first = id.as_ref().is_none_or(|id| !self.said.contains(id));
@@ -133,11 +133,8 @@ impl EventReader {
                 pieces.extend(content(message.get("content")));
             }
             Some(_) => {}
-            None => {
-                let words =
-                    if action.is_some() { args.get("thought") } else { args.get("content") };
-                pieces.extend(content(words));
-            }
+            None if action.is_some() => pieces.extend(content(args.get("thought"))),
+            None => pieces.extend(content(args.get("content"))),
         }
         if let Some(kind) = action {
             let (call_id, name, arguments) = match called {
@@ -147,35 +144,32 @@ impl EventReader {
             pieces.push(MessagePart::call(&call_id, name, Some(&arguments)));
             self.calls.insert(event, call_id);
         }
-        let usage = || Some(counters(object_of(response?, "usage")?)?.called(id.as_deref()?));
+        let usage = || Some(counters(object_in(response, "usage"))?.called(id.as_deref()?));
         let usage = usage().filter(|_| first);
-        let mut reply = self
-            .part_of_reply(id.unwrap_or_else(|| format!("event {event} of line {line}")), pieces);
+        let id = id.unwrap_or_else(|| format!("event {event} of line {line}"));
+        let mut reply = self.part_of_reply(id, pieces);
         if let (Err(_), Some(usage)) = (&reply.counters, usage) {
             reply.counters = Ok(usage);
         }
-        reply.model = response.and_then(|r| string(r, "model")).or(reply.model);
+        reply.model = string(response, "model").or(reply.model);
         StepKind::Reply(reply)
     }
 
     fn observed(&self, o: &Map<String, Value>) -> StepKind {
         let pieces = content(o.get("content"));
-        let called = object_of(o, "tool_call_metadata").and_then(|c| string(c, "tool_call_id"));
+        let called = string(object_in(o, "tool_call_metadata"), "tool_call_id");
         let cause = || self.calls.get(&o.get("cause")?.as_u64()?).cloned();
         match called.or_else(cause) {
             Some(id) => StepKind::result(id, pieces, str_of(o, "observation") == Some("error")),
             // Observation of an action of the user or of the program itself.
-            None => {
-                let added = pieces.into_iter().map(|p| p.added(ContextPlace::Message));
-                StepKind::input(added.collect())
-            }
+            None => StepKind::input(added(pieces)),
         }
     }
 
     /// Returns knowledge of the workspace, and knowledge that the user's text triggered, unless it
     /// joins the step before.
     fn recalled(&mut self, o: &Map<String, Value>) -> Option<StepKind> {
-        let extras = object_of(o, "extras")?;
+        let extras = object_in(o, "extras");
         let all =
             ["repo_instructions", "additional_agent_instructions", "conversation_instructions"];
         let knowledge =
@@ -234,19 +228,14 @@ fn own_arguments(args: &Map<String, Value>) -> Value {
 /// Returns counters by the id of the response. `metrics` contains a single list, or one per
 /// purpose.
 pub(super) fn usages(metrics: &Value) -> HashMap<String, Counters> {
-    let mut out = HashMap::new();
-    let mut take = |list: &Value| {
-        for usage in list.as_array().into_iter().flatten().filter_map(Value::as_object) {
-            if let (Some(id), Some(counted)) = (string(usage, "response_id"), counters(usage)) {
-                let counted = counted.called(&*id);
-                out.insert(id, counted);
-            }
-        }
+    let purposes = metrics.get("usage_to_metrics").and_then(Value::as_object);
+    let all = std::iter::once(metrics).chain(purposes.into_iter().flat_map(Map::values));
+    let lists = all.filter_map(|metrics| metrics.get("token_usages")?.as_array());
+    let usage = |usage: &Value| {
+        let usage = usage.as_object()?;
+        let id = string(usage, "response_id")?;
+        let counted = counters(usage)?.called(&*id);
+        Some((id, counted))
     };
-    let lists = metrics.get("token_usages").into_iter();
-    lists.for_each(&mut take);
-    for inner in metrics.get("usage_to_metrics").and_then(Value::as_object).into_iter().flatten() {
-        inner.1.get("token_usages").into_iter().for_each(&mut take);
-    }
-    out
+    lists.flatten().filter_map(usage).collect()
 }

@@ -29,12 +29,8 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
         match escapes::from_str(&text) {
             Ok(object) => events.push(RecordedLine { number, object }),
             Err(e) => {
-                let what = format!("not an event ({e})");
-                out.warnings.push(format!(
-                    "{}:{}: {what}; left out",
-                    source.name(),
-                    e.line().max(1)
-                ));
+                let (what, line) = (format!("not an event ({e})"), e.line().max(1));
+                out.warnings.push(format!("{}:{line}: {what}; left out", source.name()));
                 out.broken.get_or_insert((number, what));
             }
         }
@@ -63,11 +59,10 @@ impl EventReader {
                 vec![self.sdk_reply(o, pieces)]
             }
             "ObservationEvent" => {
-                let observation = object_of(o, "observation");
-                let mut pieces = observation.map(content_pieces).unwrap_or_default();
+                let observation = object_in(o, "observation");
+                let mut pieces = content_pieces(observation);
                 pieces.extend(content(o.get("extended_content")));
-                let failed = observation.is_some_and(|r| flag(r, "is_error") || flag(r, "error"));
-                result(pieces, failed)
+                result(pieces, flag(observation, "is_error") || flag(observation, "error"))
             }
             "AgentErrorEvent" => result(content(o.get("error")), true),
             "UserRejectObservation" => result(content(o.get("rejection_reason")), true),
@@ -84,20 +79,17 @@ impl EventReader {
     }
 
     fn message(&mut self, o: &Map<String, Value>) -> StepKind {
-        let message = object_of(o, "llm_message");
-        let pieces = message.map(content_pieces).unwrap_or_default();
-        let role = message.and_then(|m| str_of(m, "role"));
-        if str_of(o, "source") == Some("agent") && role != Some("user") {
-            let mut all = message.map(thoughts).unwrap_or_default();
+        let message = object_in(o, "llm_message");
+        let pieces = content_pieces(message);
+        if str_of(o, "source") == Some("agent") && str_of(message, "role") != Some("user") {
+            let mut all = thoughts(message);
             all.extend(pieces);
             return self.sdk_reply(o, all);
         }
         let mut what = StepKind::question(string(o, "id"), pieces);
         if let StepKind::Input(input) = &mut what {
             // Placed before the question, so that the message ends with the question.
-            let added = content(o.get("extended_content")).into_iter();
-            let added: Vec<_> = added.map(|p| p.added(ContextPlace::Message)).collect();
-            input.pieces.splice(0..0, added);
+            input.pieces.splice(0..0, added(content(o.get("extended_content"))));
         }
         what
     }
@@ -138,9 +130,9 @@ fn thoughts(o: &Map<String, Value>) -> Vec<MessagePart> {
     if !signed.is_empty() {
         return signed;
     }
-    let item = object_of(o, "responses_reasoning_item");
-    let of_item = item.map(|i| text_of(&content(i.get("summary")))).unwrap_or_default();
-    let encrypted = item.and_then(|i| str_of(i, "encrypted_content"));
+    let item = object_in(o, "responses_reasoning_item");
+    let of_item = text_of(&content(item.get("summary")));
+    let encrypted = str_of(item, "encrypted_content");
     let text = str_of(o, "reasoning_content").unwrap_or(&of_item);
     if text.is_empty() && encrypted.is_none() {
         return Vec::new();
@@ -149,14 +141,12 @@ fn thoughts(o: &Map<String, Value>) -> Vec<MessagePart> {
 }
 
 fn call(o: &Map<String, Value>) -> MessagePart {
-    let written = object_of(o, "tool_call");
-    let text = |key: &str| written.and_then(|w| str_of(w, key));
+    let written = object_in(o, "tool_call");
     // Older versions store the call in the form of the API.
-    let function = written.and_then(|w| object_of(w, "function"));
-    let mut arguments =
-        [written, function].into_iter().flatten().filter_map(|w| w.get("arguments"));
-    let arguments = arguments.find(|a| a.is_string()).or(o.get("action"));
-    let name = str_of(o, "tool_name").or(text("name")).unwrap_or("tool");
-    let id = str_of(o, "tool_call_id").or(text("id")).unwrap_or_default();
+    let all = [written, object_in(written, "function")];
+    let arguments = all.iter().filter_map(|w| w.get("arguments")).find(|a| a.is_string());
+    let arguments = arguments.or(o.get("action"));
+    let name = str_of(o, "tool_name").or(str_of(written, "name")).unwrap_or("tool");
+    let id = str_of(o, "tool_call_id").or(str_of(written, "id")).unwrap_or_default();
     MessagePart::call(id, name, arguments)
 }

@@ -29,14 +29,12 @@ fn each_row_of_a_benchmark_is_a_session() {
         let output: u64 = each.iter().map(|c| c[3]).sum();
         (l.session.header.id.clone(), each.len(), prompts, output)
     };
-    assert_eq!(
-        all.iter().map(sums).collect::<Vec<_>>(),
-        [
-            ("ponylang__ponyc-4595".to_string(), 7, 67_043, 721),
-            ("ponylang__ponyc-4593".to_string(), 3, 17_241, 193),
-            ("ponylang__ponyc-4588".to_string(), 1, 5_282, 117),
-        ]
-    );
+    let expected = [
+        ("ponylang__ponyc-4595".to_string(), 7, 67_043, 721),
+        ("ponylang__ponyc-4593".to_string(), 3, 17_241, 193),
+        ("ponylang__ponyc-4588".to_string(), 1, 5_282, 117),
+    ];
+    assert_eq!(all.iter().map(sums).collect::<Vec<_>>(), expected);
     let s = &all[0].session;
     assert_eq!(s.header.model.as_deref(), Some("meta-llama/llama-4-maverick"));
     assert_eq!(s.header.title, "<uploaded_files>");
@@ -61,16 +59,14 @@ fn actions_without_function_calls_are_calls_by_their_events() {
          {"id": 2, "source": "agent", "cause": 1, "observation": "run", "content": "a.py", "extras": {"exit_code": 1}}],
         [{"id": 3, "source": "agent", "action": "message", "args": {"content": "Done."}},
          {"id": 4, "source": "user", "action": "message", "args": {"content": "Go on."}}]]});
-    assert_eq!(
-        describe(&import(&row)),
-        [
-            "user: fix + <image/png 26>",
-            "model: I look. + run[event-1]{\"command\":\"ls\"}",
-            "result[event-1]: a.py",
-            "model: Done.",
-            "user: Go on."
-        ]
-    );
+    let expected = [
+        "user: fix + <image/png 26>",
+        "model: I look. + run[event-1]{\"command\":\"ls\"}",
+        "result[event-1]: a.py",
+        "model: Done.",
+        "user: Go on.",
+    ];
+    assert_eq!(describe(&import(&row)), expected);
 }
 
 #[test]
@@ -93,17 +89,15 @@ fn calls_of_one_response_are_one_reply_and_condensations_compactions() {
             {"id": 5, "source": "agent", "action": "condensation", "args": {"summary": "It was fixed.", "forgotten_events_start_id": 1, "forgotten_events_end_id": 4}},
             {"id": 6, "source": "agent", "action": "message", "args": {"content": "Done."}}]});
     let s = import(&row);
-    assert_eq!(
-        describe(&s),
-        [
-            "user: fix",
-            "model: Both. + bash[c1]{\"a\": 1} + bash[c2]{\"a\": 2}",
-            "result[c1]: one",
-            "result![c2]: two",
-            "compaction: None None Some(\"It was fixed.\")",
-            "model: Done."
-        ]
-    );
+    let expected = [
+        "user: fix",
+        "model: Both. + bash[c1]{\"a\": 1} + bash[c2]{\"a\": 2}",
+        "result[c1]: one",
+        "result![c2]: two",
+        "compaction: None None Some(\"It was fixed.\")",
+        "model: Done.",
+    ];
+    assert_eq!(describe(&s), expected);
     assert_eq!((counted(&s)[0], trigger(&s)), (Some([10, 60, 30, 9]), Some(Trigger::Auto)));
 }
 
@@ -146,28 +140,23 @@ fn the_folder_of_a_conversation_is_a_session() {
     let loaded = all(&Source::at(&folder)).remove(0);
     let s = &loaded.session;
     assert_eq!(s.header.id, "a1b2");
-    assert_eq!(
-        describe(s),
-        [
-            "system: S",
-            "system: D",
-            "tools: [{\"description\":\"runs\",\"input_schema\":{\"type\":\"object\"},\"name\":\"terminal\"}]",
-            "user: skill + fix + <image/png 26>",
-            "model: I look. + terminal[c1]{\"command\": \"ls\"} + terminal[c2]{\"command\": \"ls\"}",
-            "result[c1]: a.py",
-            "result![c2]: no such tool",
-            "compaction: None None Some(\"so far\")",
-            "model: Done."
-        ]
-    );
+    let expected = [
+        "system: S",
+        "system: D",
+        "tools: [{\"description\":\"runs\",\"input_schema\":{\"type\":\"object\"},\"name\":\"terminal\"}]",
+        "user: skill + fix + <image/png 26>",
+        "model: I look. + terminal[c1]{\"command\": \"ls\"} + terminal[c2]{\"command\": \"ls\"}",
+        "result[c1]: a.py",
+        "result![c2]: no such tool",
+        "compaction: None None Some(\"so far\")",
+        "model: Done.",
+    ];
+    assert_eq!(describe(s), expected);
     assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5"));
     assert_eq!((counted(s)[0], times(s)[..2].to_vec()), (Some([30, 20, 0, 5]), vec![0, 2_000]));
     assert_eq!(trigger(s), Some(Trigger::Manual));
-    assert!(
-        loaded.warnings[0].starts_with("event-00010-x.json:1: not an event"),
-        "{:?}",
-        loaded.warnings
-    );
+    let told = &loaded.warnings[0];
+    assert!(told.starts_with("event-00010-x.json:1: not an event"), "{told}");
     // The folder above is not a recording, but contains one.
     let found = crate::load_path(dir.path()).unwrap();
     assert_eq!(found.scenarios.iter().map(|s| &*s.id).collect::<Vec<_>>(), ["a1b2"]);

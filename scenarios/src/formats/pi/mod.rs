@@ -33,29 +33,29 @@ fn sniff(head: &Head) -> bool {
         str_of(o, "type") == Some("session") && o.contains_key("cwd") && o.contains_key("timestamp")
     };
     let is_message = |o: &Map<String, Value>| {
-        let role = object_of(o, "message").and_then(|m| str_of(m, "role"));
-        str_of(o, "type") == Some("message") && role.is_some()
+        str_of(o, "type") == Some("message") && str_of(object_in(o, "message"), "role").is_some()
     };
     head.objects().any(is_head) || head.objects().all(is_message) && head.objects().next().is_some()
 }
 
-fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
+fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let is_message = |l: &RecordedLine| str_of(&l.object, "type") == Some("message");
-    let left = given_up(&lines, ["id", "parentId"], is_message, file, out);
-    let mut reader = PiReader::default();
+    let left = given_up(&lines, ["id", "parentId"], is_message, file, &mut out);
+    let mut reader = PiReader { out, ..PiReader::default() };
     for (line, left) in lines.iter().zip(left) {
         reader.line(line, if left { View::Calls } else { View::Both });
     }
-    out.steps = reader.steps;
     // Files name no version of the program. Those of older formats are of older versions.
     let header = lines.iter().find(|l| str_of(&l.object, "type") == Some("session"));
     let format = header.map(|l| l.object.get("version").and_then(Value::as_u64).unwrap_or(1));
-    out.version = format.filter(|n| *n < NEWEST_FORMAT).map(|n| format!("with session format {n}"));
+    let version = format.filter(|n| *n < NEWEST_FORMAT);
+    let version = version.map(|n| format!("with session format {n}"));
+    Recording { version, ..reader.out }
 }
 
 #[derive(Default)]
 struct PiReader {
-    steps: Vec<RecordingStep>,
+    out: Recording,
     /// Name of the newest line, the default parent of the next.
     tip: Option<String>,
     /// Current thinking level and its line, and the level of the last call.
@@ -100,13 +100,12 @@ impl PiReader {
             ("message", None) => return,
             _ => StepKind::Link,
         };
-        self.steps.push(RecordingStep { what, ..step });
+        self.out.steps.push(RecordingStep { what, ..step });
     }
 
     fn message(&mut self, step: RecordingStep, id: Option<String>, m: &Map<String, Value>) {
         let mut pieces = pieces(m);
-        let reasoning = object_of(m, "usage").and_then(|u| tokens(u.get("reasoning")?));
-        if let Some(reasoning) = reasoning {
+        if let Some(reasoning) = object_in(m, "usage").get("reasoning").and_then(tokens) {
             // The signature of OpenAI's reasoning is the whole item. Others repeat the text.
             let is_item = |p: &&mut MessagePart| {
                 matches!(p, MessagePart::Said(Part::Reasoning { encrypted: Some(e), .. })
@@ -126,14 +125,18 @@ impl PiReader {
                         _ => None,
                     }));
                 }
-                if let Some(reply) = output_only(&id, m, &pieces, step.line) {
+                let counters = counters(&id, m);
+                if counters.prompt() == 0 && counters.output > 0 {
+                    // The session has the output. In the list of calls it has no counters.
                     if view == View::Both {
+                        let told = Ok(counters.clone());
+                        let reply = reply(id.clone(), m, pieces.clone(), step.line, told);
                         let (view, what) = (View::Session, StepKind::Reply(reply));
-                        self.steps.push(RecordingStep { view, what, ..step.clone() });
+                        self.out.steps.push(RecordingStep { view, what, ..step.clone() });
                     }
                     view = View::Calls;
                 }
-                reply(id, m, pieces, step.line)
+                counted(id, m, pieces, step.line, counters)
             }
             "toolResult" => {
                 let call_id = text("toolCallId").to_string();
@@ -160,7 +163,7 @@ impl PiReader {
                 StepKind::Input(Input { id, pieces })
             }
         };
-        self.steps.push(RecordingStep { what, view, ..step });
+        self.out.steps.push(RecordingStep { what, view, ..step });
     }
 
     fn note_level(&mut self) {
@@ -168,48 +171,28 @@ impl PiReader {
             let level = self.level.as_deref().unwrap_or("none");
             let text = format!("the thinking level changed to {level}");
             let what = StepKind::Note { kind: NoteKind::Settings, text };
-            self.steps.push(RecordingStep::new(self.level_line, None, what));
+            self.out.steps.push(RecordingStep::new(self.level_line, None, what));
         }
         self.level_of_call.clone_from(&self.level);
     }
 }
 
-/// Returns a reply for the session if output was counted, but no prompt. In the list of calls it
-/// has no counters.
-fn output_only(
-    id: &Option<String>,
-    m: &Map<String, Value>,
-    pieces: &[MessagePart],
-    line: usize,
-) -> Option<RecordingReply> {
-    let counters = identified(counters(m), id, m);
-    (counters.prompt() == 0 && counters.output > 0).then(|| RecordingReply {
-        id: id.clone(),
-        model: string(m, "model"),
-        counters: Ok(counters),
-        ..RecordingReply::new(format!("line {line}"), pieces.to_vec())
-    })
-}
-
-fn counters(m: &Map<String, Value>) -> Counters {
-    let none = Map::new();
-    let usage = object_of(m, "usage").unwrap_or(&none);
-    Counters::read(usage, ["input", "cacheRead", "cacheWrite", "output"])
-}
-
-/// Names the call by its entry and time, which a fork of the session repeats.
-fn identified(counters: Counters, id: &Option<String>, m: &Map<String, Value>) -> Counters {
+/// Reads the counters of a reply. Its entry and time, which a fork of the session repeats, name the
+/// call.
+fn counters(id: &Option<String>, m: &Map<String, Value>) -> Counters {
     let call = id.as_ref().zip(m.get("timestamp")).map(|(id, time)| format!("{id} {time}"));
-    counters.called(call.as_deref())
+    let names = ["input", "cacheRead", "cacheWrite", "output"];
+    Counters::read(object_in(m, "usage"), names).called(call.as_deref())
 }
 
-fn reply(
+/// Returns a reply, or a note if it has neither a prompt nor content.
+fn counted(
     id: Option<String>,
     m: &Map<String, Value>,
     pieces: Vec<MessagePart>,
     line: usize,
+    counters: Counters,
 ) -> StepKind {
-    let counters = identified(counters(m), &id, m);
     let counters = if counters.prompt() > 0 || !counters.wrong.is_empty() {
         Ok(counters)
     } else {
@@ -220,13 +203,23 @@ fn reply(
         }
         Err(text)
     };
-    StepKind::Reply(RecordingReply {
+    StepKind::Reply(reply(id, m, pieces, line, counters))
+}
+
+fn reply(
+    id: Option<String>,
+    m: &Map<String, Value>,
+    pieces: Vec<MessagePart>,
+    line: usize,
+    counters: Result<Counters, String>,
+) -> RecordingReply {
+    RecordingReply {
         id,
         model: string(m, "model"),
         counters,
         sent_ms: m.get("timestamp").and_then(Value::as_i64),
         ..RecordingReply::new(format!("line {line}"), pieces)
-    })
+    }
 }
 
 /// Converts the content of a message, which is a string or a list of blocks.
@@ -264,16 +257,14 @@ mod tests {
     #[test]
     fn messages_results_usage_and_compactions() {
         let s = import(OLD).session;
-        assert_eq!(
-            describe(&s),
-            [
-                "user: list the files",
-                "model: bash[t1]{\"command\":\"ls\"}",
-                "result[t1]: a.txt",
-                "compaction: Some(1600) None Some(\"files were listed\")",
-                "user: thanks"
-            ]
-        );
+        let expected = [
+            "user: list the files",
+            "model: bash[t1]{\"command\":\"ls\"}",
+            "result[t1]: a.txt",
+            "compaction: Some(1600) None Some(\"files were listed\")",
+            "user: thanks",
+        ];
+        assert_eq!(describe(&s), expected);
         assert_eq!(counted(&s), [Some([3, 0, 1_500, 20])]);
         assert_eq!(times(&s)[2], 3_000);
     }

@@ -22,15 +22,14 @@ pub(super) const FORMAT: Format = Format {
 
 fn sniff(head: &Head) -> bool {
     let is_line = |o: &Map<String, Value>| {
-        let message = object_of(o, "message");
-        o.contains_key("uuid") && message.is_some_and(|m| m.contains_key("parts"))
+        o.contains_key("uuid") && object_in(o, "message").contains_key("parts")
     };
     head.objects().any(is_line)
 }
 
-fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
+fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let is_message = |l: &RecordedLine| l.object.contains_key("message");
-    let left = given_up(&lines, ["uuid", "parentUuid"], is_message, file, out);
+    let left = given_up(&lines, ["uuid", "parentUuid"], is_message, file, &mut out);
     let mut context = None;
     for (line, left) in lines.iter().zip(left) {
         let o = &line.object;
@@ -41,20 +40,20 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
         let (name, parent) = (string(o, "uuid"), string(o, "parentUuid"));
         out.steps.push(RecordingStep { name, parent, view, ..step });
     }
+    out
 }
 
 /// `context` is the counted tokens of the last request and its reply.
 fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
     let id = string(o, "uuid");
-    let empty = Map::new();
-    let message = object_of(o, "message").unwrap_or(&empty);
+    let message = object_in(o, "message");
     match (str_of(o, "type").unwrap_or_default(), str_of(o, "subtype")) {
         ("user", _) => StepKind::question(id, content(message.get("parts"))),
         ("assistant", _) => {
             let pieces = list_of(message, "parts").iter().filter_map(piece).collect();
             let usage = object_of(o, "usageMetadata");
             let counters = usage.map(|usage| counters(usage).called(id.as_deref()));
-            *context = counters.as_ref().map(|c| c.prompt().saturating_add(c.output)).or(*context);
+            *context = counters.as_ref().map(Counters::context).or(*context);
             StepKind::Reply(RecordingReply {
                 model: string(o, "model"),
                 counters: known(counters),
@@ -63,7 +62,7 @@ fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
             })
         }
         ("tool_result", _) => {
-            let status = object_of(o, "toolCallResult").and_then(|r| str_of(r, "status"));
+            let status = str_of(object_in(o, "toolCallResult"), "status");
             let is_error = matches!(status, Some("error" | "cancelled"));
             let result = |part: &Value| match gemini_cli::part(part.as_object()?)? {
                 Part::Result { id, output, is_error: failed, .. } => Some(MessagePart::Result {
@@ -76,8 +75,8 @@ fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
             StepKind::input(list_of(message, "parts").iter().filter_map(result).collect())
         }
         ("system", Some("chat_compression")) => {
-            let info = object_of(o, "systemPayload").and_then(|p| object_of(p, "info"));
-            let count = |key: &str| info.and_then(|i| tokens(i.get(key)?));
+            let info = object_in(object_in(o, "systemPayload"), "info");
+            let count = |key: &str| info.get(key).and_then(tokens);
             StepKind::Compaction(RecordingCompaction {
                 pre_tokens: count("originalTokenCount").or(*context),
                 post_tokens: count("newTokenCount"),

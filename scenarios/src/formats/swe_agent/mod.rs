@@ -53,14 +53,13 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
 }
 
 fn read_attempt(document: &Document<'_>, members: &Members<'_>, id: Option<String>) -> Recording {
-    let mut out = Recording { id, ..Recording::default() };
     let (config, mut reader) = (config(members), MessageReader::default());
     let within = |path: &str| config.pointer(path).and_then(Value::as_str);
     reader.model = within("/agent/model/name").map(str::to_string);
-    out.title = within("/problem_statement/text").and_then(first_line);
-    let mut lines = document.objects(members.raw("history"), &mut out);
+    reader.out.title = within("/problem_statement/text").and_then(first_line);
+    let mut lines = document.objects(members.raw("history"), &mut reader.out);
     if lines.is_empty() {
-        let steps = document.objects(members.raw("trajectory"), &mut out);
+        let steps = document.objects(members.raw("trajectory"), &mut reader.out);
         lines = steps.into_iter().enumerate().flat_map(|(n, s)| messages(s, n == 0)).collect();
     }
     let first = lines.first().and_then(|l| string(&l.object, "agent"));
@@ -80,8 +79,7 @@ fn read_attempt(document: &Document<'_>, members: &Members<'_>, id: Option<Strin
         reader.agent = agent.filter(|a| first.as_ref().is_some_and(|f| f != a));
         reader.item(number, &object);
     }
-    out.steps = reader.steps;
-    out
+    Recording { id, ..reader.out }
 }
 
 fn demonstration(message: &Map<String, Value>) -> StepKind {

@@ -64,16 +64,14 @@ fn a_reply_without_an_action_has_no_result() {
     let s = import(&text.to_string()).remove(0);
     assert_eq!(s.header.model.as_deref(), Some("gpt-4o"));
     assert_eq!(s.header.title, "do");
-    assert_eq!(
-        describe(&s),
-        [
-            "user: do",
-            "model: hm",
-            "user: Write a command.",
-            "sub/model: aside + bash[action-1]{\"command\":\"ls\"}",
-            "sub/result[action-1]: x"
-        ]
-    );
+    let expected = [
+        "user: do",
+        "model: hm",
+        "user: Write a command.",
+        "sub/model: aside + bash[action-1]{\"command\":\"ls\"}",
+        "sub/result[action-1]: x",
+    ];
+    assert_eq!(describe(&s), expected);
 }
 
 #[test]
