@@ -157,7 +157,7 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
             }
             ReplyFlow::Proceed => {}
         }
-        let (_, calls) = s.record_reply(strategy, &reply);
+        let calls = s.record_reply(strategy, &reply);
         s.notify_view("");
         if !calls.is_empty() {
             let results = s.host().run(&calls).await;

@@ -204,6 +204,11 @@ impl Draft {
         self.quotes.iter().filter_map(|q| Some((q, self.text.get(q.range.clone())?)))
     }
 
+    /// Freezes the draft as a block that exists only in one request.
+    pub fn ephemeral(self) -> Arc<Block> {
+        self.build(MessageId(u32::MAX), vec![])
+    }
+
     /// Freezes the draft as part of a message.
     pub fn build(self, message: MessageId, origin: impl Into<Origins>) -> Arc<Block> {
         Arc::new(Block {

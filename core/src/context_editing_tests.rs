@@ -45,14 +45,16 @@ fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(ItemKind<'static>, u64)])
     super::decide(edits, fixed, &Analysis::new(prompt, model()))
 }
 
+/// Clears the results of all tools but `web`.
 fn clear(trigger: ClearTrigger, keep: usize, clear_at_least: u64) -> ServerEdit {
-    ServerEdit::ClearToolUses {
-        trigger,
-        keep,
-        clear_at_least,
-        exclude: vec!["web".into()],
-        inputs: ClearInputs::None,
-    }
+    let (exclude, inputs) = (vec!["web".into()], ClearInputs::None);
+    ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude, inputs }
+}
+
+/// Clears results and these inputs, from the first tool use on.
+fn clear_all(inputs: ClearInputs) -> ServerEdit {
+    let (trigger, exclude) = (ClearTrigger::ToolUses(1), vec!["web".into()]);
+    ServerEdit::ClearToolUses { trigger, keep: 0, clear_at_least: 0, exclude, inputs }
 }
 
 /// Tokens of the placeholder.
@@ -79,27 +81,16 @@ fn keeps_the_newest_and_needs_enough() {
 #[test]
 fn arguments_go_where_asked() {
     let p = prompt("read:a50 =a100 edit:b50 =b100");
-    let edit = |inputs| ServerEdit::ClearToolUses {
-        trigger: ClearTrigger::ToolUses(1),
-        keep: 0,
-        clear_at_least: 0,
-        exclude: vec![],
-        inputs,
-    };
-    assert_eq!(decide(&[edit(ClearInputs::All)], 0, &p).inputs, [0, 2]);
-    assert_eq!(decide(&[edit(ClearInputs::Of(vec!["edit".into()]))], 0, &p).inputs, [2]);
+    let inputs = |inputs| decide(&[clear_all(inputs)], 0, &p).inputs;
+    assert_eq!(inputs(ClearInputs::All), [0, 2]);
+    assert_eq!(inputs(ClearInputs::Of(vec!["edit".into()])), [2]);
 }
 
 #[test]
 fn the_next_change_is_at_the_call_whose_arguments_go_and_else_at_the_result() {
     let p = prompt("S10 read:a50 =a100 U5 web:w50 read:b50 =w100 =b100");
-    let at = |inputs, cleared| {
-        let mut edit = clear(ClearTrigger::ToolUses(1), 0, 0);
-        if let ServerEdit::ClearToolUses { inputs: of, .. } = &mut edit {
-            *of = inputs;
-        }
-        change_after(cleared, &[edit], &Analysis::new(&p, model()))
-    };
+    let at =
+        |inputs, cleared| change_after(cleared, &[clear_all(inputs)], &Analysis::new(&p, model()));
     assert_eq!(at(ClearInputs::None, 1), Some(7));
     assert_eq!(at(ClearInputs::All, 1), Some(5));
     assert_eq!(at(ClearInputs::Of(vec!["edit".into()]), 1), Some(7));

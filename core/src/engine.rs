@@ -42,6 +42,13 @@ pub struct Fixed {
     pub server_edits: Vec<ServerEdit>,
 }
 
+impl Fixed {
+    /// Returns the blocks of every request, in the order in which they are shown.
+    pub fn blocks(&self) -> impl Iterator<Item = &Arc<Block>> {
+        self.base.iter().chain(&self.repo_map).chain(&self.context).chain(&self.files)
+    }
+}
+
 /// Names of the provider's own clearing mechanisms.
 const SERVER_CLEARS: [&str; 2] = ["clear_tool_uses", "clear_thinking"];
 
@@ -182,14 +189,7 @@ impl Engine {
 
     /// Appends the fixed blocks to an empty view.
     pub fn show_fixed(&mut self) {
-        for b in self
-            .fixed
-            .base
-            .iter()
-            .chain(&self.fixed.repo_map)
-            .chain(&self.fixed.context)
-            .chain(&self.fixed.files)
-        {
+        for b in self.fixed.blocks() {
             self.context.push(b.clone());
         }
     }
@@ -260,11 +260,9 @@ impl Engine {
         let reply = self.host.send(request).await;
         if let Ok(r) = &reply {
             self.note_server_clear(request, r.applied);
-        }
-        self.requests += 1;
-        if let Ok(r) = &reply {
             self.ledger.add(request, r);
         }
+        self.requests += 1;
         if request.purpose == Purpose::Sample {
             self.context.mark_sent();
             if let Ok(r) = &reply {
@@ -392,22 +390,8 @@ impl Engine {
         self.host.cancel(task);
     }
 
-    /// Records that a background summary was needed but had not arrived.
-    pub fn missed(&mut self, task: Task) {
-        self.note_background(task, BackgroundStep::Missed);
-    }
-
-    /// Records that a background summary was discarded because the messages that it covers changed.
-    pub fn stale(&mut self, task: Task) {
-        self.note_background(task, BackgroundStep::Stale);
-    }
-
-    /// Records that a background summary contained nothing usable.
-    pub fn unusable(&mut self, task: Task) {
-        self.note_background(task, BackgroundStep::Unusable);
-    }
-
-    fn note_background(&mut self, task: Task, step: BackgroundStep) {
+    /// Records the progress of a background summary.
+    pub fn note_background(&mut self, task: Task, step: BackgroundStep) {
         self.note(Event::Background(task, step));
     }
 

@@ -1,7 +1,6 @@
 use super::*;
 use crate::content::{Part, ToolCall};
 use crate::host::{Action, Incoming};
-use crate::request::ErrorKind;
 use crate::strategy::Strategy;
 
 struct Nowhere;
@@ -12,12 +11,7 @@ impl Host for Nowhere {
         None
     }
     async fn send(&mut self, _: &Request) -> Result<Reply, ModelError> {
-        Err(ModelError {
-            kind: ErrorKind::SessionEnd,
-            status: 0,
-            code: None,
-            message: String::new(),
-        })
+        Err(ModelError::ended())
     }
     async fn run(&mut self, _: &[ToolCall]) -> Vec<Incoming> {
         vec![]

@@ -135,13 +135,15 @@ pub mod prelude {
     pub use crate::compaction::*;
     pub use crate::content::{Part, ToolCall};
     pub use crate::engine::Engine;
-    pub use crate::host::{Action, Event, Incoming, RewindMode, Task};
+    pub use crate::host::{Action, BackgroundStep, Event, Incoming, RewindMode, Task};
     pub use crate::request::{
         ClearInputs, ClearTrigger, ErrorKind, ModelError, Phase, Purpose, Reply, Request,
         ServerEdit, StopReason,
     };
     pub use crate::settings::scale_tokens;
-    pub use crate::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported, again_if_passing};
+    pub use crate::strategy::{
+        Flow, Manual, ReplyFlow, Strategy, Unsupported, again_if, again_if_passing,
+    };
     pub use crate::time::Millis;
     pub use crate::tokens::{bytes_div4_down, bytes_div4_up, o200k, utf16_div4_round, utf16_len};
     pub use crate::usage::Usage;

@@ -11,30 +11,22 @@ use crate::strategy::Strategy;
 
 impl Engine {
     /// Records a user message and adds it to the context.
-    pub fn record_user<S: Strategy + ?Sized>(
-        &mut self,
-        strategy: &mut S,
-        msg: &Incoming,
-    ) -> MessageId {
+    pub fn record_user(&mut self, strategy: &mut dyn Strategy, msg: &Incoming) -> MessageId {
         self.record(strategy, msg.key.clone(), Role::User, msg.parts.clone())
     }
 
     /// Records a reply, adds it to the context, and returns its calls.
-    pub fn record_reply<S: Strategy + ?Sized>(
-        &mut self,
-        strategy: &mut S,
-        reply: &Reply,
-    ) -> (MessageId, Vec<ToolCall>) {
+    pub fn record_reply(&mut self, strategy: &mut dyn Strategy, reply: &Reply) -> Vec<ToolCall> {
         let id = self.record(strategy, "".into(), Role::Assistant, reply.parts.clone());
         self.reply_recorded(id);
-        (id, reply.calls().cloned().collect())
+        reply.calls().cloned().collect()
     }
 
     /// Records tool results and adds them to the context. Returns false if the program was killed
     /// before all results arrived.
-    pub async fn record_results<S: Strategy + ?Sized>(
+    pub async fn record_results(
         &mut self,
-        strategy: &mut S,
+        strategy: &mut dyn Strategy,
         results: Vec<Incoming>,
     ) -> bool {
         let mut complete = true;
@@ -54,9 +46,9 @@ impl Engine {
         complete
     }
 
-    fn record<S: Strategy + ?Sized>(
+    fn record(
         &mut self,
-        strategy: &mut S,
+        strategy: &mut dyn Strategy,
         key: Arc<str>,
         role: Role,
         parts: Vec<Part>,

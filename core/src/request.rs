@@ -126,15 +126,18 @@ impl ClearInputs {
 
 /// A conversation that the provider stores (Anthropic's message threads,
 /// docs/sources/anthropic-sdk.md §2.4).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Thread {
     /// A new thread; the request contains the whole conversation.
     Create,
     /// The provider has the conversation up to one of its replies, including system prompt and tools.
     Continue {
         /// Id of the reply.
+        #[serde(rename = "previous_message_id")]
         after: Arc<str>,
         /// Number of leading blocks that the provider already has; they are not sent.
+        #[serde(skip)]
         held: usize,
     },
 }
@@ -197,6 +200,19 @@ pub enum ServerEdit {
         #[serde(default, rename = "delete")]
         results: Vec<Arc<str>>,
     },
+}
+
+impl ServerEdit {
+    /// Creates an edit that clears the results of all tools but no arguments.
+    pub fn clear(trigger: ClearTrigger, keep: usize, clear_at_least: u64) -> Self {
+        let (exclude, inputs) = (Vec::new(), ClearInputs::None);
+        ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude, inputs }
+    }
+
+    /// Creates an edit that compacts with the provider's own prompt and continues.
+    pub fn compact(trigger: u64) -> Self {
+        ServerEdit::Compact { trigger, instructions: None, pause: false }
+    }
 }
 
 /// JSON of context edits; an amount is `{"type": …, "value": …}`.

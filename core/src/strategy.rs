@@ -176,5 +176,10 @@ pub const PASSING_RETRIES: u32 = 5;
 /// Retries a request after a transient error, up to `max` times; any other error ends the turn. The
 /// client's own pauses before a retry are not modelled.
 pub fn again_if_passing(e: &ModelError, attempt: u32, max: u32) -> Flow {
-    if e.is_passing() && attempt <= max { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+    again_if(e.is_passing() && attempt <= max, e)
+}
+
+/// Retries a request, or ends the turn with its error.
+pub fn again_if(retries: bool, e: &ModelError) -> Flow {
+    if retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
 }

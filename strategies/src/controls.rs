@@ -74,12 +74,8 @@ impl Strategy for KeepNothing {
             .copied()
             .filter(|i| Some(*i) > last_user)
             .unwrap_or(blocks.len());
-        let kept: Vec<_> = blocks
-            .iter()
-            .enumerate()
-            .filter(|(i, b)| is_fixed(b) || Some(b.message) == last_message || *i >= step)
-            .map(|(_, b)| b.clone())
-            .collect();
+        let stays = |i, b: &Block| is_fixed(b) || Some(b.message) == last_message || i >= step;
+        let kept = kept(blocks, stays);
         if kept.len() < blocks.len() {
             // Whole steps are removed, so the edit is always valid.
             let _ = s.compacted(CompactionKind::Drop, "drop_all", Phase::MidTurn, kept);
@@ -114,14 +110,8 @@ impl Window {
         let by_step = steps.iter().skip(1).map(|&p| (newest, p));
         let mut best = None;
         for (turn, step) in by_turn.chain(by_step) {
-            let kept: Vec<_> = blocks
-                .iter()
-                .enumerate()
-                .filter(|(i, b)| {
-                    is_fixed(b) || *i >= step || (*i >= turn && *i < user_end && turn == newest)
-                })
-                .map(|(_, b)| b.clone())
-                .collect();
+            let asked = |i| i >= turn && i < user_end && turn == newest;
+            let kept = kept(blocks, |i, b| is_fixed(b) || i >= step || asked(i));
             let fits = s.prompt_tokens(&kept) <= target;
             best = Some(kept);
             if fits {

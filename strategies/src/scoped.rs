@@ -120,9 +120,7 @@ pub(crate) fn remember(context: &mut Vec<Arc<Block>>, files: &[&str], durable: &
     let text = text.trim_end().to_string();
     match file {
         Some(i) => context[i] = context[i].map_draft(|d| d.text = text.into()),
-        None => context.push(
-            Draft::text(BlockKind::Context, Role::User, text).build(MessageId(u32::MAX), vec![]),
-        ),
+        None => context.push(Draft::text(BlockKind::Context, Role::User, text).ephemeral()),
     }
 }
 

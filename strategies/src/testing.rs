@@ -32,6 +32,23 @@ pub fn text_answer(text: &str) -> Answer {
     Ok(Reply { parts: vec![Part::Text(text.into())], ..Reply::default() })
 }
 
+/// Sets the tokens that a reply reports.
+pub fn used(answer: Answer, input: u64, output: u64) -> Answer {
+    answer.map(|r| Reply { usage: Usage { input, output, ..Usage::default() }, ..r })
+}
+
+/// Builds a reply that ends with a compaction.
+pub fn compaction(summary: &str) -> Answer {
+    let parts = vec![Part::Compaction(Some(summary.into()))];
+    Ok(Reply { parts, stop: StopReason::Compaction, ..Reply::default() })
+}
+
+/// Builds an image of a few bytes.
+pub fn image(name: Option<&str>) -> Part {
+    let (media_type, url) = ("image/png".into(), "data:image/png;base64,AAAA".into());
+    Part::Image(Media { media_type, url, name: name.map(str::to_string) })
+}
+
 /// Builds a reply with a text and one call; the script's `outputs` answer the call.
 pub fn calls(text: &str, id: &str, name: &str, arguments: &str) -> Answer {
     let call =
@@ -97,6 +114,16 @@ pub fn kinds(r: &Request) -> Vec<BlockKind> {
     r.blocks.iter().map(|b| b.kind).collect()
 }
 
+/// Returns the number of results of a request that are cleared.
+pub fn cleared(r: &Request) -> usize {
+    r.blocks.iter().filter(|b| b.form == BlockForm::Cleared).count()
+}
+
+/// Returns the texts of blocks.
+pub fn texts(blocks: &[Arc<Block>]) -> Vec<&str> {
+    blocks.iter().map(|b| &*b.text).collect()
+}
+
 /// Returns the blocks of a request as `kind:text`, with the first 24 characters of the text.
 pub fn outline(r: &Request) -> Vec<String> {
     r.blocks.iter().map(|b| format!("{:?}:{:.24}", b.kind, b.text)).collect()
@@ -136,10 +163,6 @@ impl Script {
         self.actions.extend(actions);
         self.replies.extend(replies);
         self
-    }
-
-    pub fn replies(self, replies: Vec<Answer>) -> Script {
-        Script { replies, ..self }
     }
 
     pub fn summaries(self, summaries: Vec<Answer>) -> Script {
@@ -243,6 +266,11 @@ impl Played {
     /// Returns the errors of failed turns.
     pub fn failures(&self) -> Vec<&str> {
         self.events(|e| if let Event::TurnFailed(t) = e { Some(t.as_str()) } else { None })
+    }
+
+    /// Returns the number of compactions that failed.
+    pub fn failed_compactions(&self) -> usize {
+        self.events(|e| matches!(e, Event::CompactionFailed { .. }).then_some(())).len()
     }
 
     /// Returns the outcomes of rewinds.

@@ -8,29 +8,9 @@
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Entries};
 use ctxbench_core::request::ModelError;
-use ctxbench_core::usage::Ttl;
+use ctxbench_core::usage::{Ttl, Usage};
 use ctxbench_core::{Millis, tokens};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
-
-/// Tokens of a prompt by use of the cache. The four fields add up to the prompt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheUse {
-    /// Read from the cache.
-    pub read: u64,
-    /// Written for the short lifetime (Anthropic's five minutes), if writes have a price.
-    pub write_5m: u64,
-    /// Written for the long lifetime (Anthropic's hour).
-    pub write_1h: u64,
-    /// Neither read nor written.
-    pub uncached: u64,
-}
-
-impl CacheUse {
-    /// Returns the tokens of the prompt.
-    pub fn prompt(&self) -> u64 {
-        self.read + self.write_5m + self.write_1h + self.uncached
-    }
-}
 
 /// The start of a prompt up to the end of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,13 +116,8 @@ impl PromptCache {
     }
 
     /// Looks up the prefixes of a prompt in order at `now_ms` and stores its entries, which are readable
-    /// from `usable_at_ms` (the start of the reply).
-    pub fn use_prefixes(
-        &mut self,
-        all: &[Prefix],
-        now_ms: Millis,
-        usable_at_ms: Millis,
-    ) -> CacheUse {
+    /// from `usable_at_ms` (the start of the reply). Returns the tokens of the prompt by kind.
+    pub fn use_prefixes(&mut self, all: &[Prefix], now_ms: Millis, usable_at_ms: Millis) -> Usage {
         let entry = |(i, p): (usize, &Prefix)| Some((i, *self.entries.get(&p.hash)?));
         let found: Vec<(usize, CachedPrefix)> = all.iter().enumerate().filter_map(entry).collect();
         let total = all.last().map_or(0, |p| p.tokens);
@@ -161,17 +136,17 @@ impl PromptCache {
         let read_to = |at: Option<usize>| at.map_or(0, |at| all[at].tokens);
         let [read, unexpired] = [hit, once].map(|at| read_to(at) - read_to(at) % self.rule.step);
         self.expired = unexpired.saturating_sub(read);
-        let mut use_ = CacheUse { read, ..CacheUse::default() };
+        let mut used = Usage { cache_read: read, ..Usage::default() };
         if self.rule.write_fee {
             // Writes everything after the hit: up to the last long-lived breakpoint for long, then up
             // to the last for short.
             let last = |of: fn(&Ttl) -> bool| {
                 marks.iter().rfind(|(_, ttl)| of(ttl)).map_or(0, |(at, _)| all[*at].tokens)
             };
-            use_.write_1h = last(|ttl| *ttl == Ttl::OneHour).saturating_sub(read);
-            use_.write_5m = last(|_| true).saturating_sub(read + use_.write_1h);
+            used.cache_write_1h = last(|ttl| *ttl == Ttl::OneHour).saturating_sub(read);
+            used.cache_write = last(|_| true).saturating_sub(read + used.cache_write_1h);
         }
-        use_.uncached = total - read - use_.write_1h - use_.write_5m;
+        used.input = total - used.prompt();
         let usable_at = usable_at_ms.max(now_ms);
         let mut write = |at: usize, ttl, kind| {
             let lifetime = self.rule.lifetime(ttl);
@@ -195,7 +170,7 @@ impl PromptCache {
             }
         }
         marks.into_iter().filter(|(at, _)| *at >= first).for_each(|(at, ttl)| write(at, ttl, kind));
-        use_
+        used
     }
 
     /// Removes expired entries, for long-running servers. [`PromptCache::expired`] then underestimates,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::cache::{CacheUse, Prefix, PromptCache};
+use super::cache::{Prefix, PromptCache};
 use super::prompt::{Content, Item, Prompt};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Counting, find};
 use ctxbench_core::request::{ErrorKind, Tools};
 use ctxbench_core::tokens::Size;
-use ctxbench_core::usage::Ttl;
+use ctxbench_core::usage::{Ttl, Usage};
 
 const MINUTE: u64 = 60_000;
 
@@ -53,12 +53,18 @@ fn five(sizes: &[u64], marks: &[usize]) -> Prompt {
 }
 
 /// Sends a prompt whose reply begins at once.
-fn send(cache: &mut PromptCache, prompt: &Prompt, at: u64) -> CacheUse {
+fn send(cache: &mut PromptCache, prompt: &Prompt, at: u64) -> Usage {
     cache.use_prefixes(&prompt.prefixes(&Counting::O200K), at, at)
 }
 
-fn used(read: u64, write_5m: u64, write_1h: u64, uncached: u64) -> CacheUse {
-    CacheUse { read, write_5m, write_1h, uncached }
+fn used(read: u64, write_5m: u64, write_1h: u64, uncached: u64) -> Usage {
+    Usage {
+        input: uncached,
+        cache_read: read,
+        cache_write: write_5m,
+        cache_write_1h: write_1h,
+        ..Usage::default()
+    }
 }
 
 #[test]
@@ -106,8 +112,8 @@ fn entries_live_five_minutes_from_their_last_use() {
     let mut c = anthropic();
     send(&mut c, &p, 0);
     // Used after 4 and after 8 minutes: each use begins five more.
-    assert_eq!(send(&mut c, &p, 4 * MINUTE).read, 2_000);
-    assert_eq!(send(&mut c, &p, 8 * MINUTE).read, 2_000);
+    assert_eq!(send(&mut c, &p, 4 * MINUTE).cache_read, 2_000);
+    assert_eq!(send(&mut c, &p, 8 * MINUTE).cache_read, 2_000);
     // Five minutes after the last use it has expired and is written again.
     assert_eq!(send(&mut c, &p, 13 * MINUTE), used(0, 2_000, 0, 0));
 }
@@ -166,8 +172,8 @@ fn tools_come_before_everything_else() {
     let mut c = anthropic();
     let first = with_tools("[1]");
     assert_eq!(send(&mut c, &first, 0), used(0, first.tokens(&Counting::O200K), 0, 0));
-    assert_eq!(send(&mut c, &first, 0).read, 2_000 + first.tools_tokens(&Counting::O200K));
-    assert_eq!(send(&mut c, &with_tools("[2]"), 0).read, 0);
+    assert_eq!(send(&mut c, &first, 0).cache_read, 2_000 + first.tools_tokens(&Counting::O200K));
+    assert_eq!(send(&mut c, &with_tools("[2]"), 0).cache_read, 0);
 }
 
 #[test]
@@ -190,19 +196,15 @@ fn automatic_caching_takes_the_longest_common_prefix() {
     // Third item differs: 2,500 in common = 19 steps of 128 = 2,432.
     assert_eq!(send(&mut c, &prompt(&[2_000, 500, 301], &[]), 1), used(2_432, 0, 0, 2_801 - 2_432));
     // Ten minutes after the last use of the common part it has expired.
-    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 301], &[]), 600_001).read, 0);
-    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 301], &[]), 1_200_000).read, 2_688);
+    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 301], &[]), 600_001).cache_read, 0);
+    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 301], &[]), 1_200_000).cache_read, 2_688);
 }
 
 /// Builds a prompt like `prompt`, with roles: `u` is the user, `a` is the model.
 fn talk(pieces: &[(char, usize, u64)]) -> Prompt {
     let item = |&(who, id, n): &(char, usize, u64)| {
-        Item::new(
-            if who == 'a' { Role::Assistant } else { Role::User },
-            Content::Text(text(id, n)),
-            1,
-            None,
-        )
+        let role = if who == 'a' { Role::Assistant } else { Role::User };
+        Item::new(role, Content::Text(text(id, n)), 1, None)
     };
     Prompt { items: pieces.iter().map(item).collect(), ..five(&[], &[]) }
 }
@@ -235,7 +237,7 @@ fn from_gpt_5_6_breakpoints_are_limited_and_live_half_an_hour_or_twelve() {
     let p = prompt(&[2_000], &[]);
     let mut c = new();
     send(&mut c, &p, 0);
-    assert_eq!(send(&mut c, &p, 29 * MINUTE).read, 2_000);
+    assert_eq!(send(&mut c, &p, 29 * MINUTE).cache_read, 2_000);
     assert_eq!(send(&mut c, &p, 59 * MINUTE), used(0, 2_000, 0, 0));
     // Twelve hours, at 2.5 times: 2 USD per million is the input price.
     let long = prompt(&[2_000, 500], &[(0, Ttl::OneHour)]);
@@ -260,9 +262,9 @@ fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered()
     send(&mut c, &prompt(&[2_000], &[]), 20 * MINUTE);
     // At 35 minutes only the first is alive. 79 expired breakpoints (2 to 80 pieces) follow it, so
     // it is the 80th and still considered.
-    assert_eq!(send(&mut c.clone(), &prompt(&sizes[..80], &[]), 35 * MINUTE).read, 2_000);
+    assert_eq!(send(&mut c.clone(), &prompt(&sizes[..80], &[]), 35 * MINUTE).cache_read, 2_000);
     // With 80 expired breakpoints it is the 81st.
-    assert_eq!(send(&mut c, &prompt(&sizes[..81], &[]), 35 * MINUTE).read, 0);
+    assert_eq!(send(&mut c, &prompt(&sizes[..81], &[]), 35 * MINUTE).cache_read, 0);
 }
 
 #[test]
@@ -288,7 +290,7 @@ fn gemini_and_xai_cache_by_themselves_without_a_fee() {
             "{model}: longest common prefix"
         );
         let late = life * MINUTE + 4;
-        assert_eq!(send(&mut c, &p, late).read, 0, "{model} after its lifetime");
+        assert_eq!(send(&mut c, &p, late).cache_read, 0, "{model} after its lifetime");
         let prices = &find(model).unwrap().prices;
         assert_eq!((prices.write_5m, prices.write_1h), (prices.input, prices.input));
     }
@@ -312,12 +314,12 @@ fn deepseek_hits_whole_units_only() {
     // 64 tokens are a unit, 63 are not.
     for (n, read) in [(63, 0), (64, 64)] {
         send(&mut c, &talk(&[('u', 8, n)]), 5);
-        assert_eq!(send(&mut c, &talk(&[('u', 8, n)]), 6).read, read);
+        assert_eq!(send(&mut c, &talk(&[('u', 8, n)]), 6).cache_read, read);
     }
     // A day after the last use (assumed).
     let day = 24 * 60 * MINUTE;
-    assert_eq!(send(&mut c, &talk(&first), day).read, 2_500);
-    assert_eq!(send(&mut c, &talk(&first), 2 * day + 1).read, 0);
+    assert_eq!(send(&mut c, &talk(&first), day).cache_read, 2_500);
+    assert_eq!(send(&mut c, &talk(&first), 2 * day + 1).cache_read, 0);
 }
 
 #[test]
@@ -325,7 +327,7 @@ fn without_lifetimes_nothing_expires() {
     let p = five(&[2_000], &[0]);
     let mut c = PromptCache::new(rule("claude-sonnet-4-6").without_lifetimes());
     send(&mut c, &p, 0);
-    assert_eq!(send(&mut c, &p, 1_000_000 * MINUTE).read, 2_000);
+    assert_eq!(send(&mut c, &p, 1_000_000 * MINUTE).cache_read, 2_000);
 }
 
 mod properties {
@@ -367,10 +369,10 @@ mod properties {
                     let u = cache.use_prefixes(&all, now, now + 500);
                     prop_assert_eq!(u.prompt(), tokens, "{}", &model.name);
                     let own_words = if model.cache.entries == ctxbench_core::model::Entries::Units { tokens } else { common };
-                    prop_assert!(u.read <= own_words, "{}: {} read of {common} \
-                        shown", &model.name, u.read);
-                    prop_assert!(model.cache.write_fee || u.write_5m + u.write_1h == 0, "{}", &model.name);
-                    prop_assert_eq!(u.read % model.cache.step, 0);
+                    prop_assert!(u.cache_read <= own_words, "{}: {} read of {common} \
+                        shown", &model.name, u.cache_read);
+                    prop_assert!(model.cache.write_fee || u.cache_write + u.cache_write_1h == 0, "{}", &model.name);
+                    prop_assert_eq!(u.cache_read % model.cache.step, 0);
                     shown.extend(all.iter().map(|p| p.hash));
                 }
             }
@@ -383,7 +385,7 @@ fn models_share_nothing() {
     let mut c = openai();
     let p = prompt(&[2_000], &[]);
     send(&mut c, &p, 0);
-    assert_eq!(send(&mut c, &Prompt { model: "other".into(), ..p }, 0).read, 0);
+    assert_eq!(send(&mut c, &Prompt { model: "other".into(), ..p }, 0).cache_read, 0);
 }
 
 #[test]
@@ -397,18 +399,13 @@ fn a_server_lets_go_of_what_is_dead_and_of_nothing_else() {
     let (mut kept, mut swept) = (anthropic(), anthropic());
     // A separate conversation per minute, each with four breakpoints; an entry lives five minutes.
     for minute in 0..4_000_u64 {
-        let all: Vec<Prefix> = (1..=4)
-            .map(|i| Prefix {
-                hash: minute * 4 + i,
-                tokens: i * 2_000,
-                cache: Some(Ttl::FiveMinutes),
-                reply: false,
-            })
-            .collect();
+        let cache = Some(Ttl::FiveMinutes);
+        let prefix = |i| Prefix { hash: minute * 4 + i, tokens: i * 2_000, cache, reply: false };
+        let all: Vec<Prefix> = (1..=4).map(prefix).collect();
         let at = minute * MINUTE;
         swept.forget_expired(at);
         assert_eq!(swept.use_prefixes(&all, at, at), kept.use_prefixes(&all, at, at));
-        assert_eq!(swept.use_prefixes(&all, at, at).read, 8_000);
+        assert_eq!(swept.use_prefixes(&all, at, at).cache_read, 8_000);
     }
     assert!(kept.len() == 16_000 && swept.len() <= 4_096 + 4, "{} {}", kept.len(), swept.len());
 }

@@ -6,6 +6,6 @@ mod cache_tests;
 pub mod prompt;
 pub mod wire;
 
-pub use cache::{CacheUse, Prefix, PromptCache};
-pub use prompt::{Content, Item, Prompt, PromptThread};
+pub use cache::{Prefix, PromptCache};
+pub use prompt::{Content, Item, Prompt};
 pub use wire::{Encoded, Wire, WireError};

@@ -6,7 +6,7 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{ServerEdit, Tools};
+use ctxbench_core::request::{ServerEdit, Thread, Tools};
 use ctxbench_core::tokens::{self, Size};
 use ctxbench_core::usage::Ttl;
 
@@ -250,15 +250,6 @@ impl Content {
     }
 }
 
-/// The conversation that a request belongs to, where the provider keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PromptThread {
-    /// Starts a new conversation.
-    Create,
-    /// The one that led to the reply with this id.
-    Continue(Arc<str>),
-}
-
 /// A request as the server sees it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompt {
@@ -272,7 +263,8 @@ pub struct Prompt {
     pub items: Vec<Item>,
     /// Requested context edits.
     pub server_edits: Vec<ServerEdit>,
-    pub thread: Option<PromptThread>,
+    /// The conversation that the request belongs to, where the provider keeps it.
+    pub thread: Option<Thread>,
 }
 
 impl Prompt {

@@ -13,7 +13,7 @@ pub use cut::{MiddleCut, head_cut, middle_cut};
 pub use fill::{Keep, newest_first};
 pub use kind::CompactionKind;
 pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
-pub use replace::{UndoStack, ephemeral_block, origins, view_after_compaction};
+pub use replace::{UndoStack, ephemeral_block, kept, origins, view_after_compaction};
 pub use split::{
     group_starts, is_reply, step_starts, suffix_reaching, suffix_within, turn_starts, unanswered,
 };

@@ -7,7 +7,13 @@ use crate::engine::Engine;
 
 /// Builds a block that exists only in one request.
 pub fn ephemeral_block(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Arc<Block> {
-    Draft::synthetic(kind, role, text).build(MessageId(u32::MAX), vec![])
+    Draft::synthetic(kind, role, text).ephemeral()
+}
+
+/// Returns the blocks for which `stays` is true of position and block.
+pub fn kept(blocks: &[Arc<Block>], stays: impl Fn(usize, &Block) -> bool) -> Vec<Arc<Block>> {
+    let kept = blocks.iter().enumerate().filter(|(i, b)| stays(*i, b));
+    kept.map(|(_, b)| b.clone()).collect()
 }
 
 /// Returns the combined origins of blocks.

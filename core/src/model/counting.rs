@@ -134,12 +134,8 @@ impl Counting {
     /// Returns the counting model for text without hidden additions, which cause most of the error.
     /// Coefficients fitted to other sessions are off by up to 5 % without them.
     pub fn for_visible_text(self) -> Counting {
-        let edges = if self.has_edges() { (0.95, 1.05) } else { self.edges };
+        let edges = if self.edges == (1.0, 1.0) { self.edges } else { (0.95, 1.05) };
         Counting { per_token: self.per_visible_token, edges, ..self }
-    }
-
-    fn has_edges(&self) -> bool {
-        self.edges != (1.0, 1.0)
     }
 
     /// Returns the counting model of a provider that counts all content `factor` times as high.
@@ -180,18 +176,12 @@ impl Counting {
         let error = match self.error_pct {
             Some(0.0) => "exact for text".to_string(),
             Some(e) => {
-                let (min, max) = self.edges_pct();
+                let [min, max] = [self.edges.0, self.edges.1].map(|factor| 100.0 * (factor - 1.0));
                 format!("median error of a prompt {e} %, edges {min:+.0} and {max:+.0} %")
             }
             None => "error not measured".to_string(),
         };
         format!("{}, {} per image; {error}", self.name(), self.per_image)
-    }
-
-    /// Returns the bounds of the error, per cent.
-    fn edges_pct(&self) -> (f64, f64) {
-        let pct = |factor: f64| 100.0 * (factor - 1.0);
-        (pct(self.edges.0), pct(self.edges.1))
     }
 
     /// Returns a short formula for headers of results: `1.17 · o200k + 34 per block`.

@@ -21,6 +21,7 @@ pub use price::{Cost, cost, cost_of_reply, iterations};
 pub use recorded::{find_recorded, keeps_thinking, priced_as, provider_of};
 pub use table::TERMS;
 use table::table;
+pub use unlisted::count as unlisted_count;
 
 use crate::settings::scale_tokens;
 use crate::time::Millis;
@@ -281,11 +282,6 @@ impl Model {
 /// price file has.
 pub fn catalogue() -> &'static [Model] {
     &table().models
-}
-
-/// Returns the number of models that only the price file has.
-pub fn unlisted_count() -> usize {
-    unlisted::count()
 }
 
 /// Returns the version of prices and windows, such as `litellm 1.109.1 + overrides, 1f0a77c2`: the

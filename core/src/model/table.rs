@@ -54,7 +54,8 @@ pub(super) struct Row {
     input_limit: Option<u64>,
     weak: Option<Arc<str>>,
     /// The name of a `rule`, and parameters that replace its own.
-    cache: Option<toml::Table>,
+    #[serde(default)]
+    cache: toml::Table,
     prices: Option<RowPrices>,
     #[serde(default)]
     capabilities: toml::Table,
@@ -159,20 +160,15 @@ impl Table {
         let wire = given(row.wire.clone(), base, |b| b.wire.clone(), "wire")?;
         let window = given(row.window, base, |b| b.window, "window")?;
         let max_output = given(row.max_output, base, |b| b.max_output, "max_output")?;
-        let cache = match (row.cache.clone(), base) {
+        let mut changes = row.cache.clone();
+        let rule = match (changes.remove("rule"), base) {
             (None, Some(base)) => base.cache,
-            (changes, base) => {
-                let mut changes = changes.unwrap_or_default();
-                let rule = match (changes.remove("rule"), base) {
-                    (None, Some(base)) => base.cache,
-                    (name, _) => {
-                        let name = name.as_ref().and_then(toml::Value::as_str).unwrap_or_default();
-                        *named(&self.rules.cache, "cache", name)?
-                    }
-                };
-                changed(&rule, changes)?
+            (name, _) => {
+                let name = name.as_ref().and_then(toml::Value::as_str).unwrap_or_default();
+                *named(&self.rules.cache, "cache", name)?
             }
         };
+        let cache = changed(&rule, changes)?;
         let latency = row.speed.as_deref().map(|name| named(&self.rules.speed, "speed", name));
         let prices = row.prices.as_ref().map(|prices| prices.resolve(&cache)).transpose()?;
         let can = match base.filter(|b| b.wire == wire) {

@@ -62,7 +62,8 @@ fn rows() -> &'static Rows {
     })
 }
 
-pub(super) fn count() -> usize {
+/// Returns the number of models that only the price file has.
+pub fn count() -> usize {
     rows().rows.len()
 }
 

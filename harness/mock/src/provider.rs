@@ -372,19 +372,12 @@ impl ProviderModel {
         // An entry is usable when the reply begins, which is never before the fixed part of the
         // latency has passed.
         let usable = now.saturating_add(model.latency.a_ms.round() as Millis);
-        let used = cache.use_prefixes(all, now, usable);
+        let usage = cache.use_prefixes(all, now, usable);
         self.expired = cache.expired();
-        let usage = Usage {
-            input: used.uncached,
-            cache_read: used.read,
-            cache_write: used.write_5m,
-            cache_write_1h: used.write_1h,
-            ..Usage::default()
-        };
-        let fresh = used.uncached + used.write_5m + used.write_1h;
+        let fresh = usage.prompt() - usage.cache_read;
         let first = model.latency.a_ms
             + model.latency.b_ms * fresh as f64
-            + model.latency.c_ms * used.read as f64;
+            + model.latency.c_ms * usage.cache_read as f64;
         Ok((usage, first.round() as Millis))
     }
 }

@@ -133,7 +133,7 @@ mod tests {
     fn each_refusal_has_its_code() {
         const INVALID: Option<&str> = Some("invalid_request_error");
         let thinking = || ServerEdit::ClearThinking { keep: Some(1) };
-        let compact = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
+        let compact = ServerEdit::compact;
         for (talk, edits, code) in [
             ("?", vec![], Some("compaction_nothing_to_summarize")),
             ("S?", vec![], Some("compaction_nothing_to_summarize")),

@@ -111,7 +111,7 @@ fn a_pause_holds_nothing_but_the_compaction_and_is_billed_as_an_iteration() {
     );
     assert_eq!(reply.billed.prompt(), r.tokens());
     assert!(reply.billed.output > 0 && reply.compaction().is_some());
-    r.server_edits = vec![ServerEdit::Compact { trigger: 500, instructions: None, pause: false }];
+    r.server_edits = vec![ServerEdit::compact(500)];
     let reply = ask(&mut provider(), &r, planned_reply(vec![text("said")])).unwrap();
     // The answer was made from tools and summary; the sum of both iterations is billed.
     assert_eq!((reply.stop, reply.parts.len()), (StopReason::EndTurn, 2));

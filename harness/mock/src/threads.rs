@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{ModelError, Reply};
+use ctxbench_core::request::{ModelError, Reply, Thread};
 use ctxbench_core::tokens::content_hash;
-use ctxbench_provider::{Content, Item, Prompt, PromptThread};
+use ctxbench_provider::{Content, Item, Prompt};
 
 /// Maximum number of replies from which a thread can continue, for a server that runs on and on. A
 /// conversation has two, its last and the one before.
@@ -49,7 +49,7 @@ impl Threads {
 
     /// The prompt with everything that the provider has of its thread.
     pub(super) fn expand(&mut self, prompt: Prompt) -> Result<Prompt, ModelError> {
-        let Some(PromptThread::Continue(after)) = &prompt.thread else { return Ok(prompt) };
+        let Some(Thread::Continue { after, .. }) = &prompt.thread else { return Ok(prompt) };
         let now = prompt_hash(&prompt);
         let Some(end) = self.ends.get(after).filter(|end| end.next.is_none_or(|next| next == now))
         else {
@@ -70,7 +70,7 @@ impl Threads {
 
     pub(super) fn keep(&mut self, mut whole: Prompt, id: &Arc<str>, reply: &Reply) {
         let before = match &whole.thread {
-            Some(PromptThread::Continue(after)) => Some(after.clone()),
+            Some(Thread::Continue { after, .. }) => Some(after.clone()),
             _ => None,
         };
         if let Some(after) = &before {
@@ -125,18 +125,13 @@ fn content(part: &Part) -> Content {
 mod tests {
     use super::*;
 
-    fn prompt(words: &str, thread: PromptThread) -> Prompt {
+    fn prompt(words: &str, thread: Thread) -> Prompt {
         let items = vec![Item::new(Role::User, Content::Text(words.into()), 1, None)];
         Prompt { thread: Some(thread), ..Prompt::new("m", items) }
     }
 
     /// Asks and stores a reply of five bytes under this id.
-    fn ask(
-        t: &mut Threads,
-        words: &str,
-        thread: PromptThread,
-        id: &str,
-    ) -> Result<Vec<String>, u16> {
+    fn ask(t: &mut Threads, words: &str, thread: Thread, id: &str) -> Result<Vec<String>, u16> {
         let whole = t.expand(prompt(words, thread)).map_err(|e| e.status)?;
         let reply = Reply { parts: vec![Part::Text("reply".into())], ..Reply::default() };
         let shown = whole.items.iter().map(|i| i.text().to_string()).collect();
@@ -144,14 +139,14 @@ mod tests {
         Ok(shown)
     }
 
-    fn after(id: &str) -> PromptThread {
-        PromptThread::Continue(id.into())
+    fn after(id: &str) -> Thread {
+        Thread::Continue { after: id.into(), held: 0 }
     }
 
     #[test]
     fn a_reply_that_never_arrived_can_be_asked_for_again() {
         let mut t = Threads::within(usize::MAX);
-        ask(&mut t, "one", PromptThread::Create, "a").unwrap();
+        ask(&mut t, "one", Thread::Create, "a").unwrap();
         for (words, thread, id, shown) in [
             ("two", "a", "b", Ok("one reply two")),
             // That is not a retry, and the thread has continued.
@@ -171,14 +166,14 @@ mod tests {
     #[test]
     fn a_long_thread_is_kept_twice_and_the_oldest_reply_is_forgotten_first() {
         let mut t = Threads::within(usize::MAX);
-        ask(&mut t, "word", PromptThread::Create, "0").unwrap();
+        ask(&mut t, "word", Thread::Create, "0").unwrap();
         for i in 0..100 {
             ask(&mut t, "word", after(&i.to_string()), &(i + 1).to_string()).unwrap();
         }
         assert_eq!(t.ends.len(), 2);
         let mut t = Threads::within(2);
         for id in ["a", "b", "c"] {
-            ask(&mut t, "word", PromptThread::Create, id).unwrap();
+            ask(&mut t, "word", Thread::Create, id).unwrap();
         }
         let there = ["a", "b", "c"].map(|id| t.expand(prompt("more", after(id))).is_ok());
         assert_eq!(there, [false, true, true]);

@@ -175,6 +175,12 @@ mod tests {
     use Role::{Assistant, Tool, User};
     use proptest::prelude::*;
 
+    fn written(who: Role, text: &str) -> String {
+        let mut file = String::new();
+        append(&mut file, who, text);
+        file
+    }
+
     fn read(text: &str, tool: bool) -> Vec<(Role, String)> {
         split_chat_history_markdown(text, tool)
     }
@@ -196,9 +202,8 @@ mod tests {
                 round_trip(&[(Assistant, &format!("a{end}b"))]),
                 "{end:?}"
             );
-            let mut f = String::new();
-            append(&mut f, User, &format!("x{end}y{end}"));
-            assert_eq!(f, "\n#### x  \n#### y  \n", "{end:?}");
+            let lines = written(User, &format!("x{end}y{end}"));
+            assert_eq!(lines, "\n#### x  \n#### y  \n", "{end:?}");
         }
         for other in ['\u{1f}', '\u{a0}', '\t'] {
             let text = format!("a{other}# stays");
@@ -235,11 +240,6 @@ mod tests {
 
     #[test]
     fn blank_and_odd_contents_are_written_as_python_strips_them() {
-        let written = |who, text: &str| {
-            let mut f = String::new();
-            append(&mut f, who, text);
-            f
-        };
         assert_eq!(written(User, "\n"), "\n####  \n");
         assert_eq!(written(User, "a\n\nb"), "\n#### a  \n####   \n#### b  \n");
         assert_eq!(written(User, "a \r\n b\n"), "\n#### a   \n####  b  \n");
@@ -251,16 +251,11 @@ mod tests {
     #[test]
     fn every_line_of_program_output_is_quoted() {
         // docs/sources/aider.md §1.5: each line is stripped, marked, and ended with two blanks.
-        let written = |text: &str| {
-            let mut f = String::new();
-            append(&mut f, Tool, text);
-            f
-        };
-        assert_eq!(written(" a\n  b \n\nc\n"), "> a  \n> b  \n>  \n> c  \n");
-        assert_eq!(written("a\r\nb\u{c}c"), "> a  \n> b  \n> c  \n");
-        assert_eq!(written("a\rb"), "> a\rb  \n");
+        assert_eq!(written(Tool, " a\n  b \n\nc\n"), "> a  \n> b  \n>  \n> c  \n");
+        assert_eq!(written(Tool, "a\r\nb\u{c}c"), "> a  \n> b  \n> c  \n");
+        assert_eq!(written(Tool, "a\rb"), "> a\rb  \n");
         // No part of the text is read back as a reply.
-        let file = format!("{}#### q  \n", written("a\n# b\n#### c"));
+        let file = format!("{}#### q  \n", written(Tool, "a\n# b\n#### c"));
         let all = [(Tool, "a  \n# b  \n#### c  \n"), (User, "q  \n")];
         assert_eq!(read(&file, true), round_trip(&all));
         assert_eq!(read(&file, false), round_trip(&all[1..]));
@@ -269,9 +264,7 @@ mod tests {
     proptest! {
         #[test]
         fn user_text_survives_the_file(text in "[a-z#> ]{1,20}(\n[a-z#> ]{1,20}){0,4}") {
-            let mut f = String::new();
-            append(&mut f, User, &text);
-            let back = read(&f, false);
+            let back = read(&written(User, &text), false);
             let lines = |t: &str| t.trim_end().lines().map(|l| l.trim_end().to_string()).collect::<Vec<_>>();
             if !text.trim().is_empty() {
                 prop_assert_eq!(back.len(), 1);

@@ -151,7 +151,7 @@ impl Old {
         let mut prompt =
             Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
         prompt.as_list = self.is_typescript();
-        blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
+        blocks.push(prompt.ephemeral());
         let mut request = s.summary_request(Phase::MidTurn, blocks, false);
         request.breakpoints.clear();
         request.max_tokens = self.settings.max_tokens;

@@ -51,17 +51,11 @@ impl Runner {
         let (settings, scale): (SdkSettings, _) = (b.settings(), b.scale);
         // Defaults of the API, docs/sources/anthropic-sdk.md §3.
         let edits = match settings.edits {
-            Edits::ClearToolUses => vec![ServerEdit::ClearToolUses {
-                trigger: ClearTrigger::InputTokens(scale_tokens(100_000, scale)),
-                keep: 3,
-                clear_at_least: 0,
-                exclude: Vec::new(),
-                inputs: ClearInputs::None,
-            }],
-            Edits::Compact => {
-                let trigger = scale_tokens(150_000, scale);
-                vec![ServerEdit::Compact { trigger, instructions: None, pause: false }]
+            Edits::ClearToolUses => {
+                let trigger = ClearTrigger::InputTokens(scale_tokens(100_000, scale));
+                vec![ServerEdit::clear(trigger, 3, 0)]
             }
+            Edits::Compact => vec![ServerEdit::compact(scale_tokens(150_000, scale))],
             Edits::None => Vec::new(),
         };
         Runner { settings, edits, ..Runner::default() }

@@ -7,18 +7,12 @@ use ctxbench_core::block::BlockKind::{
 use ctxbench_core::prelude::*;
 use ctxbench_core::request::Thread;
 
-use crate::testing::{Answer, Script, calls, failure, kinds, play, text_answer, user};
+use crate::testing::{Answer, Script, calls, compaction, failure, kinds, play, text_answer, user};
 
 const MODEL: &str = "claude-sonnet-4-6";
 
 fn named(answer: Answer, id: &str, used: u64) -> Answer {
-    let usage = Usage { input: used, output: 0, ..Usage::default() };
-    answer.map(|r| Reply { id: Some(id.into()), usage, ..r })
-}
-
-fn block(text: &str) -> Answer {
-    let parts = vec![Part::Compaction(Some(text.into()))];
-    Ok(Reply { id: Some("c".into()), parts, stop: StopReason::Compaction, ..Reply::default() })
+    crate::testing::used(answer, used, 0).map(|r| Reply { id: Some(id.into()), ..r })
 }
 
 /// Builds two turns.
@@ -47,7 +41,7 @@ fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_req
         named(text_answer("done"), "m2", 10),
         named(text_answer("fine"), "m3", 10),
     ])
-    .summaries(vec![block("so far")]);
+    .summaries(vec![named(compaction("so far"), "c", 0)]);
     let p = play("anthropic-sdk@2.12:compact_at=1000", script.on(MODEL));
     let samples = p.samples();
     assert_eq!(
@@ -77,7 +71,7 @@ fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_req
 
 #[test]
 fn behind_the_final_answer_it_compacts_too() {
-    let script = two_replies(1_000).summaries(vec![block("so far")]);
+    let script = two_replies(1_000).summaries(vec![named(compaction("so far"), "c", 0)]);
     let p = play("anthropic-sdk@2.12:compact_at=1000", script.on(MODEL));
     assert_eq!(kinds(p.summaries()[0]), [Base, User, Assistant, CompactionTrigger]);
     assert_eq!(kinds(p.samples()[1]), [Base, Compaction, User]);
@@ -102,19 +96,10 @@ fn edits_are_passed_through_with_the_defaults_of_the_api() {
         let p = play(&format!("anthropic-sdk@2.12:edits={setting}"), script.on(MODEL).scaled(0.5));
         (p.samples()[0].server_edits.clone(), p.summaries().len())
     };
-    let clear = ServerEdit::ClearToolUses {
-        trigger: ClearTrigger::InputTokens(50_000),
-        keep: 3,
-        clear_at_least: 0,
-        exclude: vec![],
-        inputs: ClearInputs::None,
-    };
+    let clear = ServerEdit::clear(ClearTrigger::InputTokens(50_000), 3, 0);
     assert_eq!(edits("clear_tool_uses"), (vec![clear], 1));
     // A compaction on demand and a compaction edit exclude each other.
-    assert_eq!(
-        edits("compact"),
-        (vec![ServerEdit::Compact { trigger: 75_000, instructions: None, pause: false }], 0)
-    );
+    assert_eq!(edits("compact"), (vec![ServerEdit::compact(75_000)], 0));
 }
 
 #[test]

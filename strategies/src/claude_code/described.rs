@@ -15,10 +15,11 @@ use ctxbench_core::block::is_fixed;
 use ctxbench_core::prelude::*;
 
 use super::rules::{
-    ClaudeCodeSettings, ClaudeCodeWords, Trim, believed, estimate, last_messages, new_from,
+    ClaudeCodeSettings, ClaudeCodeWords, Trim, believed, clearable, estimate, last_messages,
+    new_from,
 };
 use super::strategy::ClaudeCodeProgram;
-use super::summary::Summaries;
+use super::summary::{Deleted, Summaries};
 use crate::scoped::{remember, sections};
 
 /// Share of the window at which the compressor starts, per cent
@@ -46,7 +47,7 @@ pub(crate) struct Wu2 {
 impl Wu2 {
     pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
         let words = ClaudeCodeWords { summary_prompt: words.wu2_prompt.clone(), ..words };
-        let asked = Summaries::new(settings, words);
+        let asked = Summaries { settings, words, deleted: Deleted::default() };
         Wu2 { asked, reported: None, undo: UndoStack::default() }
     }
 
@@ -142,7 +143,8 @@ impl ClaudeCodeProgram {
     /// Runs tier 1, which clears old results before every request, except for the newest, and tier 2.
     /// Tier 3 is the program's: notes of the session memory, or else a summary with nine sections.
     pub(super) fn run_light_tiers(&mut self, s: &mut Engine) {
-        let old = self.old_results(s);
+        let (keep, placeholder) = (self.asked.settings.micro_keep, &self.asked.words.cleared);
+        let old = clearable(s.context.blocks(), keep, 0, placeholder);
         self.clear(s, &old, None);
         self.cut_the_end(s);
     }

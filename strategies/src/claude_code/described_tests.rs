@@ -1,6 +1,8 @@
 use super::*;
 use crate::claude_code::tests::reading;
-use crate::testing::{Answer, Played, Script, compact, kinds, play, text_answer, too_long, user};
+use crate::testing::{
+    Answer, Played, Script, cleared, compact, kinds, play, text_answer, too_long, user,
+};
 
 fn script(sizes: &[usize], summaries: Vec<Answer>) -> Script {
     reading(sizes).summaries(summaries)
@@ -73,11 +75,8 @@ fn wu2_neither_compacts_on_command_nor_answers_an_overflow() {
 #[test]
 fn the_first_tier_clears_before_every_request() {
     let p = play("claude-code@described-002", script(&[10; 6], vec![]));
-    let cleared = |r: &Request| r.blocks.iter().filter(|b| b.form == BlockForm::Cleared).count();
-    assert_eq!(
-        p.requests.iter().filter(|r| r.purpose == Purpose::Sample).map(cleared).collect::<Vec<_>>(),
-        [0, 0, 0, 0, 1, 2, 3]
-    );
+    let samples: Vec<usize> = p.samples().into_iter().map(cleared).collect();
+    assert_eq!(samples, [0, 0, 0, 0, 1, 2, 3]);
     let facts = play("claude-code", script(&[10; 6], vec![]));
     assert!(facts.requests.iter().all(|r| cleared(r) == 0), "below the warning level nothing goes");
 }

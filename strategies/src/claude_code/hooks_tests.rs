@@ -1,6 +1,6 @@
 use ctxbench_core::prelude::*;
 
-use crate::testing::{Answer, Played, Script, calls, play, text_answer, too_long, user};
+use crate::testing::{Answer, Played, Script, calls, kinds, play, text_answer, too_long, user};
 
 fn by_hand(instructions: Option<&str>) -> Action {
     Action::Compact { instructions: instructions.map(str::to_string) }
@@ -43,8 +43,10 @@ fn a_hook_before_adds_its_words_behind_those_of_the_user() {
 fn a_hook_after_is_shown_behind_each_summary_once() {
     let p = compacted_twice("claude-code:hook_after=the port is 8443", None);
     let last = p.last();
-    let kinds: Vec<_> = last.blocks.iter().map(|b| b.kind).collect();
-    assert_eq!(kinds, [BlockKind::Base, BlockKind::Summary, BlockKind::Marker, BlockKind::User]);
+    assert_eq!(
+        kinds(last),
+        [BlockKind::Base, BlockKind::Summary, BlockKind::Marker, BlockKind::User]
+    );
     assert_eq!(&*last.blocks[2].text, "the port is 8443");
     // The second summary request shows a context with the hook's text.
     let second = p.summaries()[1];
@@ -53,18 +55,16 @@ fn a_hook_after_is_shown_behind_each_summary_once() {
 
 #[test]
 fn a_blocked_compaction_leaves_the_session_as_it_is() {
+    let checks = |p: &Played| p.triggers().iter().map(|t| t.0).collect::<Vec<_>>();
     let p = compacted_twice("claude-code:hook_blocks=manual", None);
     assert!(p.summaries().is_empty() && p.compactions().is_empty());
-    assert_eq!(
-        p.triggers().iter().map(|t| t.0).collect::<Vec<_>>(),
-        ["blocked_by_hook", "blocked_by_hook"]
-    );
+    assert_eq!(checks(&p), ["blocked_by_hook", "blocked_by_hook"]);
     let p = compacted_twice("claude-code:hook_blocks=automatic", None);
     assert_eq!(p.summaries().len(), 2, "those of the user are not its business");
 
     let p = three_reads("claude-code:hook_blocks=automatic", false);
     assert!(p.summaries().is_empty() && p.failures().is_empty());
-    assert_eq!(p.triggers().iter().map(|t| t.0).collect::<Vec<_>>(), ["blocked_by_hook"]);
+    assert_eq!(checks(&p), ["blocked_by_hook"]);
     assert_eq!(three_reads("claude-code:hook_blocks=manual", false).compactions(), ["compact"]);
 }
 

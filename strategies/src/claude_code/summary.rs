@@ -44,10 +44,6 @@ impl Summaries {
         }
     }
 
-    pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
-        Summaries { settings, words, deleted: Deleted::default() }
-    }
-
     /// Builds a request with these blocks, of which the last is the instruction.
     fn request(&self, s: &Engine, phase: Phase, blocks: &[Arc<Block>]) -> Request {
         let (blocks, server_edits) = self.deleted.as_sent(blocks);
@@ -153,7 +149,7 @@ impl Prepared {
     /// Records that the text is needed now, but not ready.
     pub fn missed(&self, s: &mut Engine) {
         if let Some((task, ..)) = &self.0 {
-            s.missed(*task);
+            s.note_background(*task, BackgroundStep::Missed);
         }
     }
 
@@ -167,7 +163,7 @@ impl Prepared {
         let (task, request, upto) = self.0.take()?;
         let Some(answer) = s.collect(task, &request, wait).await else {
             if wait {
-                s.missed(task);
+                s.note_background(task, BackgroundStep::Missed);
                 s.cancel(task);
             } else {
                 self.0 = Some((task, request, upto));
@@ -176,7 +172,7 @@ impl Prepared {
         };
         let text = answer.ok()?.text().and_then(|t| kept_summary(&t));
         if text.is_none() {
-            s.unusable(task);
+            s.note_background(task, BackgroundStep::Unusable);
         }
         Some((task, text?, upto))
     }
@@ -191,7 +187,7 @@ impl Prepared {
         let (task, text, upto) = self.answer(s, wait).await?;
         let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);
         if upto == 0 {
-            s.stale(task);
+            s.note_background(task, BackgroundStep::Stale);
             return None;
         }
         Some(FinishedSummary { text, upto })

@@ -5,8 +5,8 @@ use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
 use crate::testing::{
-    Answer, Played, Script, back_to, calls, compact, kinds, outline, play, text_answer, too_long,
-    user,
+    Answer, Played, Script, back_to, calls, cleared, compact, kinds, outline, play, text_answer,
+    too_long, user,
 };
 
 /// Builds a turn of reads of `f0.rs`, `f1.rs`, … with outputs of these sizes in words, and a closing
@@ -32,10 +32,6 @@ fn restored(p: &Played) -> Vec<String> {
 
 fn is_prefix(a: &[Arc<Block>], b: &[Arc<Block>]) -> bool {
     a.iter().zip(b).all(|(a, b)| a.hash == b.hash)
-}
-
-fn cleared(r: &Request) -> usize {
-    r.blocks.iter().filter(|b| b.form == BlockForm::Cleared).count()
 }
 
 // At scale 0.01 the window is 2,000 tokens, the threshold 1,670 and the warning level 1,470.

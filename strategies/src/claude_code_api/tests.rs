@@ -5,7 +5,7 @@ use ctxbench_core::block::BlockKind::{
 };
 use ctxbench_core::prelude::*;
 
-use crate::testing::{Answer, Played, Script, calls, kinds, play, text_answer, user};
+use crate::testing::{Answer, Played, Script, calls, kinds, play, text_answer, used, user};
 
 const MODEL: &str = "claude-sonnet-4-6";
 
@@ -43,14 +43,8 @@ fn call(id: &str) -> Part {
 
 #[test]
 fn edits_are_the_documented_defaults_or_those_of_the_settings() {
-    let clear = ServerEdit::ClearToolUses {
-        trigger: ClearTrigger::InputTokens(100_000),
-        keep: 3,
-        clear_at_least: 0,
-        exclude: vec![],
-        inputs: ClearInputs::None,
-    };
-    let compact = ServerEdit::Compact { trigger: 150_000, instructions: None, pause: false };
+    let clear = ServerEdit::clear(ClearTrigger::InputTokens(100_000), 3, 0);
+    let compact = ServerEdit::compact(150_000);
     assert_eq!(edits_of(MODEL, ""), [clear.clone(), compact.clone()]);
     // Edits that a provider lacks are not requested.
     assert_eq!(edits_of("claude-sonnet-4-5", ""), [clear]);
@@ -145,12 +139,9 @@ fn a_summary_that_never_helps_ends_the_turn() {
 
 #[test]
 fn on_demand_the_block_takes_the_place_of_everything() {
-    let used = |answer: Answer, n: u64| {
-        answer.map(|r| Reply { usage: Usage { input: n, ..Usage::default() }, ..r })
-    };
     let compact_so = Action::Compact { instructions: Some("keep names".into()) };
-    let script = go(vec![used(read("a"), 1_000), used(text_answer("done"), 10)])
-        .then([compact_so, user("u2", "next")], [used(text_answer("fine"), 10)])
+    let script = go(vec![used(read("a"), 1_000, 0), used(text_answer("done"), 10, 0)])
+        .then([compact_so, user("u2", "next")], [used(text_answer("fine"), 10, 0)])
         .summaries(vec![compaction("so far", vec![]), compaction("again", vec![])]);
     let p = play("claude-code-api:compact=on_demand,compact_trigger=1000", script);
     let asked = p.summaries();

@@ -199,8 +199,7 @@ impl Strategy for DescribedCodex {
             self.set_view(s, CompactionKind::Drop, "trim_oldest", items);
             return Flow::Again;
         }
-        let retries = !e.is_overflow() && u64::from(attempt) <= self.settings.stream_retries;
-        if retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+        again_if(!e.is_overflow() && u64::from(attempt) <= self.settings.stream_retries, e)
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {

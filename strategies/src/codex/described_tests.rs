@@ -1,4 +1,4 @@
-use crate::testing::{Answer, Played, Script, calls, compact, play, text_answer, too_long, user};
+use crate::testing::{Answer, Script, calls, compact, play, text_answer, texts, too_long, user};
 use ctxbench_core::prelude::*;
 
 /// Runs a turn with a call, a compaction by hand and another turn.
@@ -13,19 +13,15 @@ fn a_note_of_the_assistant_replaces_all_but_the_users_messages() {
     let summary = p.summaries()[0];
     assert!(summary.tools.is_none());
     assert_eq!(summary.blocks.iter().filter(|b| b.kind == BlockKind::Output).count(), 1);
-    let last = p.requests.len() - 1;
-    assert_eq!(texts(&p, last), ["base", "U1", "NOTE", "Thanks"]);
+    let last = &p.last().blocks;
+    assert_eq!(texts(last), ["base", "U1", "NOTE", "Thanks"]);
     // "a fabricated assistant message".
-    let note = &p.requests[last].blocks[2];
+    let note = &last[2];
     assert_eq!((note.kind, note.role), (BlockKind::Summary, Role::Assistant));
 }
 
-fn texts(p: &Played, request: usize) -> Vec<&str> {
-    p.requests[request].blocks.iter().map(|b| &*b.text).collect()
-}
-
 fn used(text: &str, total: u64) -> Answer {
-    text_answer(text).map(|r| Reply { usage: Usage { input: total, ..Usage::default() }, ..r })
+    crate::testing::used(text_answer(text), total, 0)
 }
 
 #[test]
@@ -40,7 +36,7 @@ fn a_note_that_leaves_too_little_room_is_followed_by_head_trimming() {
     .summaries(vec![text_answer("NOTE")]);
     let p = play("codex@described-002:auto_compact_limit=9000", script);
     assert_eq!(p.compactions(), ["handoff_note", "trim_oldest"]);
-    assert_eq!(texts(&p, 3), ["base", "U2", "NOTE", "U3"]);
+    assert_eq!(texts(&p.requests[3].blocks), ["base", "U2", "NOTE", "U3"]);
 }
 
 #[test]
@@ -62,7 +58,7 @@ fn above_95_per_cent_the_oldest_go_without_a_summary() {
     assert_eq!(p.compactions(), ["trim_oldest"]);
     assert!(p.summaries().is_empty());
     // The reply to the removed message would come first, which providers refuse.
-    assert_eq!(texts(&p, 2), ["base", "U2", "r2", "U3"]);
+    assert_eq!(texts(&p.requests[2].blocks), ["base", "U2", "r2", "U3"]);
 }
 
 #[test]
@@ -78,7 +74,7 @@ fn a_call_goes_together_with_its_result_and_the_newest_message_stays() {
     )
     .outputs(vec!["y".repeat(20_000), "z".into()]);
     let p = play("codex@described-000", script);
-    assert_eq!(texts(&p, 2), ["base", "U1", "{\"b\":1}", "z"]);
+    assert_eq!(texts(&p.requests[2].blocks), ["base", "U1", "{\"b\":1}", "z"]);
 }
 
 #[test]
@@ -88,8 +84,8 @@ fn a_refused_request_loses_its_oldest_items_and_is_sent_again() {
         vec![used("r1", 100), too_long(9, 8), too_long(9, 8)],
     );
     let p = play("codex@described-000", script);
-    assert_eq!(texts(&p, 1), ["base", "U1", "r1", "U2"]);
-    assert_eq!(texts(&p, 2), ["base", "U2"]);
+    assert_eq!(texts(&p.requests[1].blocks), ["base", "U1", "r1", "U2"]);
+    assert_eq!(texts(&p.requests[2].blocks), ["base", "U2"]);
     // Nothing more can be removed.
     assert_eq!((p.requests.len(), p.failures().len()), (3, 1));
 }

@@ -230,14 +230,10 @@ pub(crate) fn layout(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{block, call_block, image_block};
+    use crate::testing::{block, call_block, image_block, texts};
 
     fn call(kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
         call_block(kind, id, "exec", text)
-    }
-
-    fn texts(blocks: &[Arc<Block>]) -> Vec<&str> {
-        blocks.iter().map(|b| &*b.text).collect()
     }
 
     #[test]

@@ -320,11 +320,7 @@ impl Strategy for CodexProgram {
             self.fill(s.model.window);
             return Flow::FailTurn(format!("the model's context window is full: {e}"));
         }
-        if u64::from(attempt) <= self.retries() {
-            Flow::Again
-        } else {
-            Flow::FailTurn(e.to_string())
-        }
+        again_if(u64::from(attempt) <= self.retries(), e)
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {

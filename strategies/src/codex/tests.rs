@@ -7,7 +7,7 @@ use crate::testing::{
 
 /// Builds a text reply with the given token counters.
 fn used(text: &str, input: u64, output: u64) -> Answer {
-    text_answer(text).map(|r| Reply { usage: Usage { input, output, ..Usage::default() }, ..r })
+    crate::testing::used(text_answer(text), input, output)
 }
 
 fn broken() -> Answer {
@@ -150,8 +150,8 @@ fn the_limit_can_count_what_came_after_the_prefix() {
     // docs/sources/codex.md §1.2: active tokens minus the first input of the window; 95 % of the
     // window is a limit in any case.
     let compactions = |scope: &str, first: u64, second: u64| {
-        let replies = vec![used("r1", first, 50), used("r2", second, 50), used("r3", 9, 1)];
-        let script = over_after_first().replies(replies);
+        let mut script = over_after_first();
+        script.replies = vec![used("r1", first, 50), used("r2", second, 50), used("r3", 9, 1)];
         play_5000(&format!(",limit_scope={scope}"), script).compactions().len()
     };
     assert_eq!(compactions("total", 5_200, 5_300), 2);

@@ -75,7 +75,7 @@ pub(super) fn cut_results(
     let mut used = 0;
     let mut out = blocks;
     for b in out.iter_mut().rev().filter(|b| b.kind == BlockKind::Output) {
-        let tokens = sizes.full_size(b);
+        let tokens = sizes.block_size(b).whole;
         if used + tokens <= budget {
             used += tokens;
             continue;
@@ -153,11 +153,6 @@ impl Sizes {
     /// Estimates the tokens of parts: the sum of their quarter tokens, rounded down once.
     pub(super) fn estimate<'a>(&mut self, parts: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
         parts.into_iter().map(|b| self.block_size(b).quarters).sum::<u64>() / 4
-    }
-
-    /// Returns the tokens of a result in the form that is written to a file.
-    pub(super) fn full_size(&mut self, result: &Block) -> u64 {
-        self.block_size(result).whole
     }
 }
 

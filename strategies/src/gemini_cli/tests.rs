@@ -4,12 +4,12 @@
 use ctxbench_core::prelude::*;
 
 use crate::testing::{
-    Answer, Played, Script, calls, compact, failure, kinds, play, text_answer, user,
+    Answer, Played, Script, calls, compact, failure, kinds, play, text_answer, used, user,
 };
 
 /// Sets the prompt tokens that a reply reports.
 fn at(answer: Answer, prompt: u64) -> Answer {
-    answer.map(|r| Reply { usage: Usage { input: prompt, output: 10, ..Usage::default() }, ..r })
+    used(answer, prompt, 10)
 }
 
 fn reads(id: &str, prompt: u64) -> Answer {
@@ -22,10 +22,6 @@ fn long(n: usize) -> String {
 
 fn failing(status: u16) -> Answer {
     failure(ErrorKind::Invalid, status, "mock error")
-}
-
-fn failed(p: &Played) -> usize {
-    p.events(|e| matches!(e, Event::CompactionFailed { .. }).then_some(())).len()
 }
 
 /// Builds three turns, of which the last has a prompt of `prompt` tokens.
@@ -94,12 +90,12 @@ fn a_larger_history_is_thrown_away_and_not_tried_again() {
         |script: Script| play("gemini-cli", script.summaries(vec![text_answer(&long(400_100)); 2]));
     let more = [user("u4", "on"), user("u5", "on")];
     let p = with_huge(turns(100_000).then(more, [y(), text_answer("z")]));
-    assert_eq!((failed(&p), p.summaries().len()), (1, 2));
+    assert_eq!((p.failed_compactions(), p.summaries().len()), (1, 2));
     assert!(p.last().blocks.iter().all(|b| b.kind != Summary));
     // A manual compression tries again, and a success resets the failure.
     let more = [user("u4", "on"), compact(), user("u5", "on"), user("u6", "on")];
     let p = with_huge(turns(100_000).then(more, [y(), y(), text_answer("w")]));
-    assert_eq!((failed(&p), p.summaries().len()), (1, 6));
+    assert_eq!((p.failed_compactions(), p.summaries().len()), (1, 6));
 }
 
 #[test]

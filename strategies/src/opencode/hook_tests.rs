@@ -11,17 +11,19 @@ fn full(answer: Answer) -> Answer {
     using(answer, 1_680)
 }
 
+/// Builds two turns.
+fn two_turns(replies: Vec<Answer>) -> Script {
+    Script::new(vec![user("1", "one"), user("2", "two")], replies)
+}
+
 /// Runs two turns. Each fills the window, so that the second summary follows the first.
 fn twice(spec: &str) -> Played {
-    let script = Script::new(
-        vec![user("1", "one"), user("2", "two")],
-        vec![
-            full(text_answer("done 1")),
-            text_answer("going on 1"),
-            full(text_answer("done 2")),
-            text_answer("going on 2"),
-        ],
-    )
+    let script = two_turns(vec![
+        full(text_answer("done 1")),
+        text_answer("going on 1"),
+        full(text_answer("done 2")),
+        text_answer("going on 2"),
+    ])
     .summaries(vec![text_answer("first summary"), text_answer("second summary")]);
     play(spec, script)
 }
@@ -74,11 +76,8 @@ fn nobody_asks_to_go_on_where_a_plugin_says_no() {
     assert_eq!(twice("opencode").samples().len(), 4);
     // The agent stops even in the middle of its work.
     let script = |spec: &str| {
-        let script = Script::new(
-            vec![user("1", "one"), user("2", "two")],
-            vec![full(calls("", "c1", "read", "{}")), text_answer("read"), text_answer("done")],
-        );
-        play(spec, script)
+        let call = full(calls("", "c1", "read", "{}"));
+        play(spec, two_turns(vec![call, text_answer("read"), text_answer("done")]))
     };
     assert_eq!(kinds(script("opencode:autocontinue=false").samples()[1]).last(), Some(&User));
     assert_ne!(kinds(script("opencode").samples()[1]).last(), Some(&User));
@@ -87,14 +86,9 @@ fn nobody_asks_to_go_on_where_a_plugin_says_no() {
 #[test]
 fn a_prompt_that_is_sent_again_needs_nobody_to_ask() {
     // The refused message itself is repeated, regardless of the plugin.
-    let script = || {
-        Script::new(
-            vec![user("1", "one"), user("2", "two")],
-            vec![text_answer("done 1"), too_long(2_100, 2_000), text_answer("done 2")],
-        )
-    };
     for spec in ["opencode", "opencode:autocontinue=false"] {
-        let p = play(spec, script());
+        let replies = vec![text_answer("done 1"), too_long(2_100, 2_000), text_answer("done 2")];
+        let p = play(spec, two_turns(replies));
         assert_eq!(kinds(last(&p)), [Base, Marker, Summary, BlockKind::ReplayedUser], "{spec}");
         assert!(p.failures().is_empty());
     }

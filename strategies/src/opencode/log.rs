@@ -52,11 +52,6 @@ impl StoredMessage {
         StoredMessage::new(block.message, true, vec![block])
     }
 
-    /// Builds the user message that marks a compaction.
-    pub fn marker(block: Arc<Block>) -> Self {
-        StoredMessage { marker: Some(None), ..StoredMessage::user(block) }
-    }
-
     /// Builds a finished summary. Without text it has no parts, so it sends nothing.
     pub fn summary(block: Arc<Block>, parent: MessageId) -> Self {
         let (id, blocks) = (block.message, Some(block).filter(|b| !b.text.is_empty()));
@@ -91,11 +86,6 @@ impl StoredMessage {
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().map(|b| b.text.trim()).filter(|t| !t.is_empty());
         texts.collect::<Vec<_>>().join("\n\n")
-    }
-
-    /// Returns the history parts that the message covers.
-    pub fn origin(&self) -> Origins {
-        origins(&self.blocks)
     }
 
     /// Returns the blocks with files as notes and without those of tool results: the input of 1.3's
@@ -207,20 +197,14 @@ fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     }
     let files = files_after(blocks).map(|b| attachment_note(b));
     let text: Vec<String> = std::iter::once(o.text.to_string()).chain(files).collect();
-    (tag, transcript_output(&text.join("\n")))
+    let text = text.join("\n");
+    let shown = head_cut(&text, TRANSCRIPT_OUTPUT).map(|head| format!("{head}\n[truncated]"));
+    (tag, shown.unwrap_or(text))
 }
 
 /// Maximum length of a tool result in a transcript, in UTF-16 units (docs/sources/opencode.md
 /// §3.2.6).
 const TRANSCRIPT_OUTPUT: usize = 2_000;
-
-/// Formats a tool result for a transcript.
-fn transcript_output(text: &str) -> String {
-    match head_cut(text, TRANSCRIPT_OUTPUT) {
-        Some(head) => format!("{head}\n[truncated]"),
-        None => text.to_string(),
-    }
-}
 
 /// Returns the files that came with a tool result.
 fn files_after(blocks: &[Arc<Block>]) -> impl Iterator<Item = &Arc<Block>> {
@@ -383,9 +367,4 @@ impl MessageLog {
         }
         out
     }
-}
-
-/// Replaces the text of a tool result with the placeholder.
-pub fn cleared(result: &Block) -> Arc<Block> {
-    result.with_text(BlockForm::Cleared, CLEARED)
 }

@@ -1,6 +1,6 @@
 //! Recorded results of single functions of OpenCode.
 
-use super::log::{StoredMessage, cleared, message_len, message_transcript, part_len};
+use super::log::{CLEARED, StoredMessage, message_len, message_transcript, part_len};
 use super::rules::{self, ModelLimits, OpenCodeSettings, PRUNE_EXEMPT, TurnSpan};
 use crate::testing::{check, recorded};
 use ctxbench_core::prelude::*;
@@ -38,6 +38,10 @@ fn settings(i: &Value) -> (OpenCodeSettings, u64) {
     let limits = ModelLimits::new(number(model, "context"), number(model, "output"), input, 1.0);
     let usable = limits.usable(s.reserved);
     (s, usable)
+}
+
+fn cleared(result: &Block) -> Arc<Block> {
+    result.with_text(BlockForm::Cleared, CLEARED)
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use ctxbench_core::model;
 use ctxbench_core::prelude::*;
 
-use super::log::{MessageLog, StoredMessage, attachment_note, cleared};
+use super::log::{CLEARED, MessageLog, StoredMessage, attachment_note};
 use super::rules::{
     CompactionPlan, ModelLimits, OpenCodeSettings, OpenCodeWords, PRUNE_EXEMPT, RETRIES, TailRule,
     breakpoints, filter_compacted, is_overflow, is_retryable, overflows, plan_compaction, prune,
@@ -105,7 +105,7 @@ impl OpenCodeProgram {
     ) -> CompactionOutcome {
         let block = s.synthetic(BlockKind::Marker, Role::User, self.words.marker.clone(), vec![]);
         let marker = block.message;
-        self.log.0.push(StoredMessage::marker(block));
+        self.log.0.push(StoredMessage { marker: Some(None), ..StoredMessage::user(block) });
         self.process(s, phase, Task { marker, auto, overflow }, marker).await
     }
 
@@ -172,7 +172,8 @@ impl OpenCodeProgram {
                 None => b.parts().map(str::to_string).collect(),
             });
             let (text, splits) = joined(&parts.collect::<Vec<_>>());
-            let block = s.synthetic(BlockKind::ReplayedUser, Role::User, text, replayed.origin());
+            let origin = origins(&replayed.blocks);
+            let block = s.synthetic(BlockKind::ReplayedUser, Role::User, text, origin);
             block.map_draft(|d| d.splits = splits)
         } else if self.settings.autocontinue {
             let (plain, overflow) = (&self.words.go_on, &self.words.go_on_overflow);
@@ -199,8 +200,7 @@ impl OpenCodeProgram {
         if self.old {
             blocks.extend(plan.head.iter().flat_map(|&i| log[i].shown_without_media()));
         }
-        let text = text.draft(BlockKind::SummaryPrompt, Role::User);
-        blocks.push(text.build(MessageId(u32::MAX), vec![]));
+        blocks.push(text.draft(BlockKind::SummaryPrompt, Role::User).ephemeral());
         let mut r = s.summary_request(phase, blocks, false);
         if let Some(m) = &self.settings.model {
             r.model = s.model.named(m);
@@ -243,7 +243,7 @@ impl OpenCodeProgram {
         let chosen = prune(&self.log.0, prune_rule(&self.settings), PRUNE_EXEMPT, size);
         for &(message, block) in &chosen {
             let result = &mut self.log.0[message].blocks[block];
-            *result = cleared(result);
+            *result = result.with_text(BlockForm::Cleared, CLEARED);
         }
         if !chosen.is_empty() {
             self.set_view(s, Some((CompactionKind::Clear, "prune", Phase::PostTurn)));

@@ -6,7 +6,8 @@
 use ctxbench_core::prelude::*;
 
 use crate::testing::{
-    Answer, Played, Script, back_to, calls, compact, failure, kinds, text_answer, too_long, user,
+    Answer, Played, Script, back_to, calls, compact, failure, image, kinds, text_answer, too_long,
+    used, user,
 };
 
 use BlockKind::{
@@ -19,22 +20,20 @@ pub(super) fn play(spec: &str, script: Script) -> Played {
 
 /// Sets the total tokens that a reply reports.
 pub(super) fn using(answer: Answer, total: u64) -> Answer {
-    answer.map(|mut r| {
-        r.usage = Usage { reported_total: Some(total), ..Usage::default() };
-        r
-    })
+    let usage = Usage { reported_total: Some(total), ..Usage::default() };
+    answer.map(|r| Reply { usage, ..r })
 }
 
 pub(super) fn last(p: &Played) -> &Request {
     p.samples().pop().unwrap()
 }
 
-fn prompt(p: &Played, nth: usize) -> &str {
-    &p.summaries()[nth].blocks.last().unwrap().text
-}
-
 fn failed(p: &Played) -> usize {
     p.events(|e| matches!(e, Event::CompactionFailed { dangling: true, .. }).then_some(())).len()
+}
+
+fn prompt(p: &Played, nth: usize) -> &str {
+    &p.summaries()[nth].blocks.last().unwrap().text
 }
 
 /// Builds three short turns. The third one reports `total` tokens.
@@ -214,12 +213,7 @@ fn refusals_for_length_are_known_by_their_words() {
 
 /// Builds a second user message with two texts and an image. Its request is refused.
 fn picture() -> Script {
-    let media = Media {
-        media_type: "image/png".into(),
-        url: "data:image/png;base64,AAAA".into(),
-        name: Some("a.png".into()),
-    };
-    let parts = vec![Part::Text("look".into()), Part::Text("here".into()), Part::Image(media)];
+    let parts = vec![Part::Text("look".into()), Part::Text("here".into()), image(Some("a.png"))];
     Script::new(
         vec![user("1", "one"), Action::User(Incoming { key: "2".into(), parts }), user("3", "bye")],
         vec![
@@ -344,16 +338,9 @@ fn as_described_001() {
         let mut s = three_turns(total);
         s.actions.push(user("4", "ten"));
         // Input, cached input and output count; cache writes do not.
-        s.replies[2] = text_answer("done 3").map(|mut r| {
-            r.usage = Usage {
-                input: total - 200,
-                cache_read: 100,
-                output: 100,
-                cache_write: 900,
-                ..Usage::default()
-            };
-            r
-        });
+        s.replies[2] = used(text_answer("done 3"), total - 200, 100);
+        let usage = &mut s.replies[2].as_mut().unwrap().usage;
+        (usage.cache_read, usage.cache_write) = (100, 900);
         play(spec, s)
     };
     assert!(with(1_680).compactions().is_empty());

@@ -299,17 +299,12 @@ impl Strategy for OpenOxideStrategy {
         let mut r = s.sample_request();
         if self.provider_side {
             let (can, set) = (s.model.capabilities, &self.settings);
-            let clear = ServerEdit::ClearToolUses {
-                trigger: ClearTrigger::InputTokens(set.clear_trigger),
-                keep: set.clear_keep as usize,
-                clear_at_least: set.clear_at_least.unwrap_or(0),
-                exclude: Vec::new(),
-                inputs: ClearInputs::None,
-            };
+            let trigger = ClearTrigger::InputTokens(set.clear_trigger);
+            let at_least = set.clear_at_least.unwrap_or(0);
+            let clear = ServerEdit::clear(trigger, set.clear_keep as usize, at_least);
             let trigger = set.compact_trigger.max(scale_tokens(MIN_COMPACT_TRIGGER, self.scale));
-            let compact = ServerEdit::Compact { trigger, instructions: None, pause: false };
             r.server_edits.extend(can.context_editing.then_some(clear));
-            r.server_edits.extend(can.server_compaction.then_some(compact));
+            r.server_edits.extend(can.server_compaction.then(|| ServerEdit::compact(trigger)));
         }
         if self.reports_budget(s) {
             let used = estimate(&r.blocks);
@@ -328,12 +323,7 @@ impl Strategy for OpenOxideStrategy {
         if let Some(i) =
             server_compaction(blocks).filter(|&i| blocks[..i].iter().any(|b| !is_system(b)))
         {
-            let kept = blocks
-                .iter()
-                .enumerate()
-                .filter(|(k, b)| *k >= i || is_system(b))
-                .map(|(_, b)| b.clone())
-                .collect();
+            let kept = kept(blocks, |k, b| k >= i || is_system(b));
             let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
             self.compacted(s, CompactionKind::Summarise, "server_compaction", phase, kept);
         }

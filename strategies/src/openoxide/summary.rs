@@ -101,8 +101,7 @@ impl OpenOxideStrategy {
         let text = transcript(&history[..end], self.settings.transcript_output as usize);
         // A summary that is waited for does not run concurrently with the conversation.
         let when = if waited { phase } else { Phase::Background };
-        let text =
-            text.draft(BlockKind::SummaryPrompt, Role::User).build(MessageId(u32::MAX), vec![]);
+        let text = text.draft(BlockKind::SummaryPrompt, Role::User).ephemeral();
         let mut request = s.summary_request(when, vec![base, text], false);
         // The prefix of this request is not used again.
         request.breakpoints.clear();
@@ -150,7 +149,7 @@ impl OpenOxideStrategy {
                 None => {
                     if phase != Phase::PostTurn {
                         // The next request is built without the summary.
-                        s.missed(job.task);
+                        s.note_background(job.task, BackgroundStep::Missed);
                     }
                     self.job = Some(job);
                     break;
@@ -183,11 +182,11 @@ impl OpenOxideStrategy {
         let untouched =
             places.len() == job.covered.len() && places.iter().zip(&job.covered).all(same);
         let Some(text) = self.summary_text(s, text, &job.covered, &[]) else {
-            s.unusable(job.task);
+            s.note_background(job.task, BackgroundStep::Unusable);
             return false;
         };
         if !untouched {
-            s.stale(job.task);
+            s.note_background(job.task, BackgroundStep::Stale);
             return false;
         }
         let mut view = s.context.blocks().to_vec();

@@ -6,7 +6,9 @@ use ctxbench_core::prelude::*;
 use proptest::prelude::*;
 
 use crate::Spec;
-use crate::testing::{Answer, Played, Script, back_to, calls, kinds, text_answer, too_long, user};
+use crate::testing::{
+    Answer, Played, Script, back_to, calls, compaction, kinds, text_answer, too_long, user,
+};
 
 const GATE: u64 = 1_596;
 const MODEL: &str = "claude-sonnet-4-6";
@@ -171,19 +173,8 @@ fn the_provider_is_asked_where_it_can_and_its_compaction_becomes_the_beginning()
     let script = script.repo_map(vec!["map"]).files(vec!["file"]).on(MODEL);
     let p = play_with("openoxide@provider-side", script);
     let samples = p.samples();
-    assert_eq!(
-        samples[0].server_edits,
-        [
-            ServerEdit::ClearToolUses {
-                trigger: ClearTrigger::InputTokens(1_000),
-                keep: 3,
-                clear_at_least: 0,
-                exclude: vec![],
-                inputs: ClearInputs::None
-            },
-            ServerEdit::Compact { trigger: 1_500, instructions: None, pause: false }
-        ]
-    );
+    let clear = ServerEdit::clear(ClearTrigger::InputTokens(1_000), 3, 0);
+    assert_eq!(samples[0].server_edits, [clear, ServerEdit::compact(1_500)]);
     assert_eq!(kinds(samples[1]), [Base, RepoMap, User, Assistant, File, User]);
     assert_eq!(kinds(samples[2]), [Base, Compaction, Call, Output]);
     assert_eq!(kinds(samples[3]), [Base, Compaction, Call, Output, Assistant, RepoMap, File, User]);
@@ -193,12 +184,8 @@ fn the_provider_is_asked_where_it_can_and_its_compaction_becomes_the_beginning()
 
 #[test]
 fn a_pause_after_the_providers_compaction_goes_on() {
-    let paused = Reply {
-        parts: vec![Part::Compaction(Some("so far".into()))],
-        stop: StopReason::Compaction,
-        ..Reply::default()
-    };
-    let script = Script::new(vec![user("u1", "go")], vec![Ok(paused), text_answer("done")]);
+    let replies = vec![compaction("so far"), text_answer("done")];
+    let script = Script::new(vec![user("u1", "go")], replies);
     let p = play_with("openoxide@provider-side", script.on(MODEL));
     assert_eq!(kinds(p.samples()[1]), [Base, Compaction]);
 }

@@ -49,11 +49,6 @@ impl Appender {
         objects(&self.path)
     }
 
-    /// Returns the size of the file in bytes.
-    pub(crate) fn size(&self) -> u64 {
-        size(&self.path)
-    }
-
     /// Appends a JSON object as a line.
     pub(crate) fn line(&mut self, value: &Value) -> Result<()> {
         let start = if self.torn { "\n" } else { "" };
@@ -226,6 +221,6 @@ impl Persistence for LineSession {
     }
 
     fn size(&self) -> u64 {
-        self.file.size()
+        size(&self.file.path)
     }
 }

@@ -236,11 +236,9 @@ pub(super) fn by_three_and_a_half(chars: u64) -> u64 {
 
 /// Returns the characters of the fixed part of the context: of the texts, and of the tools as JSON.
 pub(super) fn base_chars(s: &Engine) -> [u64; 2] {
-    let f = &s.fixed;
-    let blocks = f.base.iter().chain(&f.repo_map).chain(&f.context).chain(&f.files);
     [
-        blocks.map(|b| utf16_len(&b.text)).sum(),
-        f.tools.as_ref().map_or(0, |t| utf16_len(t.json.get())),
+        s.fixed.blocks().map(|b| utf16_len(&b.text)).sum(),
+        s.fixed.tools.as_ref().map_or(0, |t| utf16_len(t.json.get())),
     ]
 }
 

@@ -194,7 +194,7 @@ impl PiProgram {
     /// other failure.
     async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Option<String> {
         let mut blocks = summary_base(s, Role::System, &self.words.summary_system);
-        blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
+        blocks.push(prompt.ephemeral());
         let input = blocks.iter().map(|b| by_three_and_a_half(utf16_len(&b.text))).sum();
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.largest_reply(s, input));
@@ -301,10 +301,7 @@ impl Strategy for PiProgram {
             return Flow::Again;
         }
         self.retried = 0;
-        if self.check_reply(s, at, Phase::MidTurn).await {
-            return Flow::Again;
-        }
-        Flow::FailTurn(e.to_string())
+        again_if(self.check_reply(s, at, Phase::MidTurn).await, e)
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {

@@ -5,15 +5,14 @@ use ctxbench_core::block::BlockKind::{Assistant, Base, Output, User};
 use ctxbench_core::prelude::*;
 
 use crate::testing::{
-    Answer, Played, Script, back_to, calls, compact, failure, kinds, play, text_answer, user,
+    Answer, Played, Script, back_to, calls, compact, failure, image, kinds, play, text_answer, user,
 };
 
 const SPEC: &str = "pi:reserve=180k,keep_recent=100";
 
 /// Sets the total tokens that a reply reports.
 fn used(answer: Answer, total: u64) -> Answer {
-    answer
-        .map(|r| Reply { usage: Usage { input: total - 10, output: 10, ..Usage::default() }, ..r })
+    crate::testing::used(answer, total - 10, 10)
 }
 
 /// Builds a reply with nothing but a call.
@@ -80,8 +79,7 @@ fn a_reply_cut_off_at_the_models_limit_stays() {
 
 #[test]
 fn a_reply_to_a_prompt_beyond_the_window_compacts_and_stands() {
-    let usage = Usage { input: 200_001, output: 10, ..Usage::default() };
-    let over = text_answer("fine").map(|r| Reply { usage, ..r });
+    let over = used(text_answer("fine"), 200_011);
     let script = two_turns(9_000).then([user("u3", &long(400))], [over]);
     let p = play("pi:reserve=0,keep_recent=100", script);
     assert_eq!(p.triggers()[0].0, "overflow");
@@ -139,15 +137,8 @@ fn the_user_may_say_what_matters() {
 
 #[test]
 fn without_counters_everything_is_estimated() {
-    let image = Part::Image(Media {
-        media_type: "image/png".into(),
-        url: "data:image/png;base64,AAAA".into(),
-        name: None,
-    });
-    let action = Action::User(Incoming {
-        key: "u1".into(),
-        parts: vec![Part::Text(long(79_201).into()), image.clone()],
-    });
+    let parts = vec![Part::Text(long(79_201).into()), image(None)];
+    let action = Action::User(Incoming { key: "u1".into(), parts });
     let silent = |text: &str| {
         // The simulated provider counts tokens only if a reply has no usage, so the usage has a
         // single token here.

@@ -23,16 +23,6 @@ pub enum FileState {
     },
 }
 
-impl FileState {
-    /// Returns the state of a file with this content; `None` = it does not exist.
-    pub(super) fn from_content(content: Option<&FileContent>) -> FileState {
-        content.map_or(FileState::Absent, |c| FileState::Regular {
-            sha256: sha256(&c.bytes),
-            mode: c.mode,
-        })
-    }
-}
-
 /// Returns the SHA-256 digest as 64 hexadecimal digits.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
@@ -71,8 +61,8 @@ impl Tree {
             let entry = entry.map_err(|e| failed(dir.display(), "list it")(e.into()))?;
             if let Some(path) = entry.path().to_str().filter(|_| entry.file_type().is_file()) {
                 let path = root.relative(path)?;
-                if let Some(content) = root.read(&path)? {
-                    out.insert(path, FileState::from_content(Some(&content)));
+                if let Some(FileContent { bytes, mode }) = root.read(&path)? {
+                    out.insert(path, FileState::Regular { sha256: sha256(&bytes), mode });
                 }
             }
         }

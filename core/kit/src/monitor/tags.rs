@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::compaction::ephemeral_block;
 use ctxbench_core::request::Request;
 
 /// Returns the tag after each tool result, with used and remaining tokens
@@ -32,7 +33,7 @@ impl Reminders {
     /// Returns the block with the window size, for the fixed part of the context.
     pub fn opening(&self, window: u64) -> Arc<Block> {
         let text = self.budget.replace("{window}", &window.to_string());
-        Draft::synthetic(BlockKind::Context, Role::System, text).build(MessageId(u32::MAX), vec![])
+        ephemeral_block(BlockKind::Context, Role::System, text)
     }
 
     /// Appends the remaining budget if the request ends with a tool result. Returns whether the
@@ -47,10 +48,7 @@ impl Reminders {
             .replace("{used}", &used.to_string())
             .replace("{window}", &window.to_string());
         let text = text.replace("{left}", &(window - used).to_string());
-        request.blocks.push(
-            Draft::synthetic(BlockKind::Reminder, Role::System, text)
-                .build(MessageId(u32::MAX), vec![]),
-        );
+        request.blocks.push(ephemeral_block(BlockKind::Reminder, Role::System, text));
         true
     }
 }
@@ -80,13 +78,8 @@ mod tests {
             usage: "[context: {used} of {window} tokens used, {left} left]".into(),
         };
         let blocks = |n: usize| -> Vec<_> {
-            let kinds = [
-                BlockKind::User,
-                BlockKind::Call,
-                BlockKind::Output,
-                BlockKind::Call,
-                BlockKind::Output,
-            ];
+            use BlockKind::{Call, Output, User};
+            let kinds = [User, Call, Output, Call, Output];
             kinds.iter().take(n).enumerate().map(|(i, k)| block(*k, &format!("part {i}"))).collect()
         };
         let [mut first, mut second] = [request(blocks(3)), request(blocks(5))];

@@ -116,13 +116,8 @@ fn open_other_file_is_refused_and_unchanged() {
     let e = Store::open(&newer).err().unwrap().to_string();
     assert!(e.contains("format 99"), "{e}");
     assert_eq!(fs::read_dir(f.path()).unwrap().count(), 3, "no other file was created");
-    assert!(
-        Store::open(f.path().join("no/such/folder.db"))
-            .err()
-            .unwrap()
-            .to_string()
-            .contains("check that the folder exists")
-    );
+    let e = Store::open(f.path().join("no/such/folder.db")).err().unwrap().to_string();
+    assert!(e.contains("check that the folder exists"), "{e}");
 }
 
 #[test]
@@ -178,10 +173,7 @@ fn checkpoints_after_rewind_skip_discarded_messages() {
 
 #[test]
 fn append_on_full_disk_changes_nothing() {
-    let f = tempfile::tempdir().unwrap();
-    let path = f.path().join("s.db");
-    let mut s = Store::open_with(&path, ids()).unwrap();
-    let session = s.create_session(&NewSession::default()).unwrap();
+    let (folder, mut s, session) = store();
     append_text(&mut s, session, "kept");
     s.db.execute_batch("PRAGMA max_page_count = 1").unwrap();
     let big = "x".repeat(1_000_000);
@@ -193,7 +185,7 @@ fn append_on_full_disk_changes_nothing() {
     s.db.execute_batch("PRAGMA max_page_count = 100000").unwrap();
     append_text(&mut s, session, &big);
     drop(s);
-    let s = Store::open_with(&path, ids()).unwrap();
+    let s = Store::open_with(folder.path().join("s.db"), ids()).unwrap();
     assert_eq!(texts(&s, session), ["kept".to_string(), big]);
 }
 
@@ -217,11 +209,8 @@ fn two_writers_take_turns() {
     });
     let got = texts(&Store::open(&path).unwrap(), session);
     for name in ["a", "b"] {
-        let own: Vec<&String> = got.iter().filter(|t| t.starts_with(name)).collect();
-        assert_eq!(
-            own,
-            (0..40).map(|i| format!("{name} {i}")).collect::<Vec<_>>().iter().collect::<Vec<_>>()
-        );
+        let own = got.iter().filter(|t| t.starts_with(name)).cloned();
+        assert!(own.eq((0..40).map(|i| format!("{name} {i}"))), "{got:?}");
     }
     assert_eq!(got.len(), 80);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, Media};
 use ctxbench_core::model::Model;
-use ctxbench_core::request::{Reply, Request, Thread};
+use ctxbench_core::request::{Reply, Request};
 use ctxbench_core::tokens::Size;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::format::{Encoded, WireError, WireFormat};
 use super::plan;
 use super::slot::{BlockForm, Slot};
 use crate::cache::{Prefix, prefixes};
-use crate::prompt::{Content, Item, Prompt, PromptThread};
+use crate::prompt::{Content, Item, Prompt};
 
 impl WireFormat {
     /// Encodes a request in this wire's format.
@@ -85,16 +85,12 @@ impl WireFormat {
         let request = &*request.sent();
         let slots = plan::plan(self, request);
         let items = slots.iter().map(|s| self.item(s, &request.blocks[s.block])).collect();
-        let thread = |t: &Thread| match t {
-            Thread::Create => PromptThread::Create,
-            Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),
-        };
         let edits = request.server_edits.iter();
         Prompt {
             max_tokens: (self.rules.max_tokens)(request),
             tools: request.tools.clone(),
             server_edits: edits.filter_map(|e| (self.rules.carried_edit)(e)).collect(),
-            thread: request.thread.as_ref().filter(|_| self.rules.carries_threads).map(thread),
+            thread: request.thread.clone().filter(|_| self.rules.carries_threads),
             ..Prompt::new(request.model.name.clone(), items)
         }
     }

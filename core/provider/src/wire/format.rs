@@ -130,6 +130,11 @@ pub struct ApiFormat {
     pub model_list: fn(Vec<Value>) -> Value,
 }
 
+/// Creates the error for a prompt that is larger than the window.
+pub(super) fn overflow(code: &str, message: String) -> ModelError {
+    ModelError { kind: ErrorKind::Overflow, status: 400, code: Some(code.into()), message }
+}
+
 pub(super) fn too_large(limit: usize) -> (u16, String) {
     (413, format!("the request body is larger than {limit} bytes"))
 }

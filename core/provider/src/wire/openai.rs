@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, Provider};
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
+use ctxbench_core::request::{ErrorKind, Reply, StopReason};
 use ctxbench_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,20 +14,16 @@ use super::format::{ApiFormat, ReplyOptions, too_large};
 use super::json::sane;
 use crate::prompt::Content;
 
-/// Names of the usage fields.
-pub(super) struct Names {
-    pub(super) prompt: &'static str,
-    pub(super) details: &'static str,
-    pub(super) output: &'static str,
-    pub(super) output_details: &'static str,
-}
+/// Names of the usage fields: prompt and its details, output and its details.
+pub(super) type Names = [&'static str; 4];
 
 /// Encodes the usage of a reply by a model under the names of a wire. Cached tokens are part of the prompt
 /// tokens. DeepSeek reports hits and misses separately; writes are reported if they are charged.
-pub(super) fn encoded_usage(u: Usage, names: &Names, model: &Model) -> Value {
+pub(super) fn encoded_usage(u: Usage, names: Names, model: &Model) -> Value {
+    let [prompt, prompt_details, output, output_details] = names;
     let mut usage = json!({
-        names.prompt: u.prompt(), names.output: u.output,
-        names.output_details: {"reasoning_tokens": u.reasoning}, "total_tokens": u.total(),
+        prompt: u.prompt(), output: u.output, output_details: {"reasoning_tokens": u.reasoning},
+        "total_tokens": u.total(),
     });
     if model.provider == Provider::Deepseek {
         usage["prompt_cache_hit_tokens"] = u.cache_read.into();
@@ -39,7 +35,7 @@ pub(super) fn encoded_usage(u: Usage, names: &Names, model: &Model) -> Value {
     if written > 0 || model.cache.write_fee {
         details["cache_write_tokens"] = written.into();
     }
-    usage[names.details] = details;
+    usage[prompt_details] = details;
     usage
 }
 
@@ -137,15 +133,6 @@ pub(super) fn done(parts: &[Part]) -> StopReason {
 pub(super) fn reply(parts: Vec<Part>, usage: Option<OpenAiUsage>, stop: StopReason) -> Reply {
     let usage = usage.unwrap_or_default().usage();
     Reply { parts, usage, billed: usage, stop, ..Reply::default() }
-}
-
-pub(super) fn overflow(message: String) -> ModelError {
-    ModelError {
-        kind: ErrorKind::Overflow,
-        status: 400,
-        code: Some("context_length_exceeded".into()),
-        message,
-    }
 }
 
 /// Decodes the reply options that both wires share.

@@ -78,6 +78,13 @@ pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageI
         && message(before) == message(s)
 }
 
+/// Numbers the messages of slots from 1 on; `same` tells whether a slot continues the one before.
+pub(super) fn number(slots: &mut [Slot], same: impl Fn(&Slot, &Slot) -> bool) {
+    for (message, group) in (1..).zip(slots.chunk_by_mut(|a, b| same(a, b))) {
+        group.iter_mut().for_each(|s| s.message = message);
+    }
+}
+
 /// Assigns messages of two alternating roles, as for Anthropic and Gemini. System and developer text
 /// before the first user or assistant block is outside the messages, later text becomes the user's.
 /// Neighbours of one role form one message, with tool results first.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::prompt::{Content, Item, PromptThread};
+use crate::prompt::{Content, Item};
 use crate::wire::openai::reported_usage;
 use crate::wire::{ALL, ResultsDue, Wire};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
@@ -295,7 +295,8 @@ proptest! {
         let p = wire.decode(&e.path, &e.body).unwrap();
         prop_assert_eq!(&p, &wire.prompt_of(&r));
         prop_assert_eq!((p.items.len(), p.tools.is_none()), (r.blocks.len().saturating_sub(held), true));
-        let thread = wire.rules.carries_threads.then(|| PromptThread::Continue(id.as_str().into()));
+        let sent = Thread::Continue { after: id.as_str().into(), held: 0 };
+        let thread = wire.rules.carries_threads.then_some(sent);
         prop_assert_eq!(p.thread, thread);
     }
 

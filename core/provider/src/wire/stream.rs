@@ -46,7 +46,9 @@ pub fn event_data(stream: &str) -> Vec<String> {
     out
 }
 
-pub(super) fn event(name: &'static str, data: &Value) -> StreamEvent {
+/// Creates an event with its name as the `type` of its data.
+pub(super) fn event(name: &'static str, mut data: Value) -> StreamEvent {
+    data["type"] = name.into();
     StreamEvent { name: Some(name), data: data.to_string() }
 }
 
@@ -107,7 +109,7 @@ mod tests {
         assert_eq!(of("data: whole\n\ndata: half"), ["whole"]);
         assert_eq!(of("data: whole\n\ndata: half\n"), ["whole"]);
         assert_eq!(of("\u{feff}data: 1\n\n"), ["1"]);
-        let event = event("a", &serde_json::json!({"b": "c\n"}));
+        let event = event("a", serde_json::json!({"b": "c\n"}));
         assert_eq!(of(&String::from_utf8(event.bytes()).unwrap()), [event.data]);
     }
 

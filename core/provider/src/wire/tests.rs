@@ -11,7 +11,8 @@ use crate::wire::{
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::model::{Model, catalogue, find};
 use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, ModelError, Request, ServerEdit, StopReason, Thread,
+    Applied, ClearInputs, ClearTrigger, ModelError, Reply, Request, ServerEdit, StopReason, Thread,
+    Tools,
 };
 use ctxbench_core::usage::Ttl;
 
@@ -59,8 +60,14 @@ pub(super) fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Ar
 }
 
 fn called(message: u32, kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
-    let call = Some(Arc::new(CallRef { id: id.into(), name: "read".into() }));
-    Draft { call, ..Draft::text(kind, Role::Assistant, text) }.build(MessageId(message), vec![])
+    let call = Arc::new(CallRef { id: id.into(), name: "read".into() });
+    block(message, kind, Role::Assistant, text).map_draft(|d| d.call = Some(call))
+}
+
+/// Builds a file in the message after the system prompt.
+pub(super) fn file(media_type: &str, url: &str) -> Arc<Block> {
+    let media = Media { media_type: media_type.into(), url: url.into(), name: None };
+    block(1, BlockKind::Image, Role::User, "").map_draft(|d| d.media = Some(Arc::new(media)))
 }
 
 pub(super) fn request(blocks: Vec<Arc<Block>>) -> Request {
@@ -70,23 +77,13 @@ pub(super) fn request(blocks: Vec<Arc<Block>>) -> Request {
 /// System, user with image, a reply with thinking, text and two calls, their results, a developer
 /// note, a question.
 pub(super) fn conversation() -> Request {
-    let thinking = Draft {
-        opaque: Some("sig".into()),
-        ..Draft::text(BlockKind::Reasoning, Role::Assistant, "hm")
-    };
-    let image = Media {
-        media_type: "image/png".into(),
-        url: "data:image/png;base64,AA==".into(),
-        name: None,
-    };
-    let image =
-        Draft { media: Some(Arc::new(image)), ..Draft::text(BlockKind::Image, Role::User, "") };
+    let thinking = block(2, BlockKind::Reasoning, Role::Assistant, "hm");
     let failed = called(4, BlockKind::Output, "c2", "no").map_draft(|d| d.is_error = true);
     request(vec![
         block(0, BlockKind::Base, Role::Instructions, "base"),
         block(1, BlockKind::User, Role::User, "look"),
-        image.build(MessageId(1), vec![]),
-        thinking.build(MessageId(2), vec![]),
+        file("image/png", "data:image/png;base64,AA=="),
+        thinking.map_draft(|d| d.opaque = Some("sig".into())),
         block(2, BlockKind::Assistant, Role::Assistant, "reading"),
         called(2, BlockKind::Call, "c1", "{\"p\": 1}"),
         called(2, BlockKind::Call, "c2", "not json"),
@@ -148,7 +145,7 @@ fn anthropic_carries_edits_and_compaction_blocks() {
             exclude: vec!["web".into()],
             inputs: ClearInputs::Of(vec!["edit".into()]),
         },
-        ServerEdit::Compact { trigger: 150_000, instructions: None, pause: false },
+        ServerEdit::compact(150_000),
     ];
     let b = body(ANTHROPIC, &r);
     assert_eq!(
@@ -211,7 +208,7 @@ fn a_continued_thread_sends_only_what_is_new() {
         called(2, BlockKind::Call, "c1", "{}"),
         called(3, BlockKind::Output, "c1", "yes"),
     ]);
-    r.tools = ctxbench_core::request::Tools::new(&[json!({"name": "read"})]);
+    r.tools = Tools::new(&[json!({"name": "read"})]);
     r.breakpoints = vec![0, 3];
     r.thread = Some(Thread::Create);
     let b = body(ANTHROPIC, &r);
@@ -250,8 +247,7 @@ fn applied_edits_and_detailed_errors_have_the_documented_shape() {
         cleared_thinking_turns: 3,
         thinking_tokens: 15_000,
     };
-    let r =
-        ctxbench_core::request::Reply { id: Some("msg_1".into()), applied, ..Default::default() };
+    let r = Reply { id: Some("msg_1".into()), applied, ..Reply::default() };
     let bytes = (ANTHROPIC.encode_reply)(&r, &model());
     let b: Value = serde_json::from_slice(&bytes).unwrap();
     let expected = json!([
@@ -259,12 +255,8 @@ fn applied_edits_and_detailed_errors_have_the_documented_shape() {
         {"type": "clear_thinking_20251015", "cleared_thinking_turns": 3, "cleared_input_tokens": 15000}]);
     assert_eq!((&b["id"], &b["context_management"]["applied_edits"]), (&json!("msg_1"), &expected));
     assert_eq!((ANTHROPIC.decode_reply)(&bytes).unwrap(), r);
-    let e = ModelError {
-        kind: ctxbench_core::request::ErrorKind::Invalid,
-        status: 400,
-        code: Some("compaction_block_misplaced".into()),
-        message: "m".into(),
-    };
+    let code = Some("compaction_block_misplaced".into());
+    let e = ModelError { code, ..ModelError::invalid("m") };
     let (status, bytes) = ANTHROPIC.api.encode_error(&e);
     assert_eq!(
         serde_json::from_slice::<Value>(&bytes).unwrap()["error"]["details"],

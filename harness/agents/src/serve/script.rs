@@ -10,9 +10,9 @@ use std::sync::Arc;
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_core::host::Action;
-use ctxbench_core::request::ModelError;
+use ctxbench_core::request::{ModelError, Thread};
 use ctxbench_core::tokens;
-use ctxbench_provider::{Content, Prompt, PromptThread};
+use ctxbench_provider::{Content, Prompt};
 use ctxbench_session::Session;
 use ctxbench_util::lru_map::LruMap;
 
@@ -113,7 +113,7 @@ impl ReplyScript {
     fn find(&self, prompt: &Prompt) -> Option<(u64, ReplyIndex)> {
         let mut bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
         // In a thread the same text may come again and mean the next step.
-        if let Some(PromptThread::Continue(after)) = &prompt.thread {
+        if let Some(Thread::Continue { after, .. }) = &prompt.thread {
             bytes.extend(after.as_bytes());
         }
         let key = tokens::content_hash(&bytes);
@@ -306,7 +306,7 @@ mod tests {
     fn in_a_thread_the_same_words_are_a_retry_only_behind_the_same_reply() {
         let mut s = script(THREE_TURNS);
         let mut ask = |after: &str| {
-            let thread = Some(PromptThread::Continue(after.into()));
+            let thread = Some(Thread::Continue { after: after.into(), held: 0 });
             super::tests::ask(&mut s, &Prompt { thread, ..prompt(&["go on"]) })
         };
         let all = [ask("a2"), ask("a2"), ask("a3")];

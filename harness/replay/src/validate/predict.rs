@@ -143,15 +143,15 @@ impl<'a> Prediction<'a> {
         }
         let began = call.began_ms.map_or(sent(call), |ms| ms.max(0) as u64);
         let used = self.cache(&call.model, effective).use_prefixes(&all, sent(call), began);
-        let size_unknown = used.read > 0
+        let size_unknown = used.cache_read > 0
             && system.known.is_none()
-            && all.first().is_some_and(|s| s.tokens == used.read)
+            && all.first().is_some_and(|s| s.tokens == used.cache_read)
             && call.before.is_none();
         self.learn(i, previous, &rule);
         Some(Predicted {
-            read: used.read,
-            write: used.write_5m + used.write_1h,
-            input: used.uncached,
+            read: used.cache_read,
+            write: used.cache_write + used.cache_write_1h,
+            input: used.input,
             size_unknown,
         })
     }

@@ -49,7 +49,7 @@ impl AiderProgram {
         let parts = [&self.chunks.system, &self.chunks.readonly_files, &self.chunks.chat_files];
         let mut blocks: Vec<_> = parts.into_iter().flatten().cloned().collect();
         let from = blocks.len();
-        blocks.push(text.draft(BlockKind::User, Role::User).build(MessageId(u32::MAX), vec![]));
+        blocks.push(text.draft(BlockKind::User, Role::User).ephemeral());
         self.reminded(s, blocks, from, limit)
     }
 

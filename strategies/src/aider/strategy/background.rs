@@ -73,10 +73,9 @@ impl AiderProgram {
         mut models: Vec<Arc<str>>,
     ) -> PendingSummary {
         let model = models.remove(0);
-        let prompt = asked.clone().draft(BlockKind::SummaryPrompt, Role::User);
         let blocks = vec![
             ephemeral_block(BlockKind::Base, Role::System, self.words.summary_prompt.clone()),
-            prompt.build(MessageId(u32::MAX), vec![]),
+            asked.clone().draft(BlockKind::SummaryPrompt, Role::User).ephemeral(),
         ];
         let mut request = s.summary_request(Phase::Background, blocks, false);
         request.model = s.model.named(&model);
@@ -124,12 +123,12 @@ impl AiderProgram {
     fn finish(&mut self, s: &mut Engine, p: PendingSummary, summarised: bool) {
         let PendingSummary { task, job, snapshot, .. } = p;
         if !summarised {
-            s.unusable(task);
+            s.note_background(task, BackgroundStep::Unusable);
         }
         let same = |a: &[Arc<Block>]| a.iter().map(|b| (b.message, b.hash)).collect::<Vec<_>>();
         let (done, known) = (same(&self.chunks.done), same(&snapshot));
         match ending(&done, &known, summarised, self.as_released) {
-            Ending::Discarded if summarised => s.stale(task),
+            Ending::Discarded if summarised => s.note_background(task, BackgroundStep::Stale),
             Ending::Discarded => {}
             Ending::Emptied => {
                 self.chunks.done.clear();

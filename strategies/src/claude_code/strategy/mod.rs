@@ -65,7 +65,7 @@ fn to_file(d: &mut Draft) {
 impl ClaudeCodeProgram {
     pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords, described: bool) -> Self {
         ClaudeCodeProgram {
-            asked: Summaries::new(settings, words),
+            asked: Summaries { settings, words, deleted: Deleted::default() },
             memory: SessionMemory::default(),
             state: ProgramState::default(),
             described,
@@ -154,11 +154,6 @@ impl ClaudeCodeProgram {
         gone.iter().for_each(|&i| view[i] = view[i].map_draft(to_file));
         // A shorter result does not separate a call from its result.
         let _ = s.set_view(view);
-    }
-
-    /// Returns the positions of old results, without the newest `keep`.
-    pub fn old_results(&self, s: &Engine) -> Vec<usize> {
-        clearable(s.context.blocks(), self.settings().micro_keep, 0, &self.words().cleared)
     }
 
     /// Splits the view into the blocks that always stay and the conversation. A rule for some paths

@@ -1,6 +1,6 @@
 use ctxbench_core::prelude::*;
 
-use crate::testing::{Played, Script, outline, play, text_answer, user};
+use crate::testing::{Played, Script, kinds, outline, play, text_answer, user};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -32,8 +32,7 @@ fn a_summary_and_the_newest_exchange_are_what_a_resumed_session_goes_on_with() {
     assert_eq!(p.last().blocks[1].kind, BlockKind::Summary);
     // With a value of zero, no message stays.
     let p = resumed("claude-code:resume=summary,resume_keep_messages=0", 1_100, HOUR_MS + 1);
-    let kinds: Vec<_> = p.last().blocks.iter().map(|b| b.kind).collect();
-    assert_eq!(kinds, [BlockKind::Base, BlockKind::Summary, BlockKind::User]);
+    assert_eq!(kinds(p.last()), [BlockKind::Base, BlockKind::Summary, BlockKind::User]);
 }
 
 #[test]

@@ -7,12 +7,13 @@ mod request;
 mod stream;
 mod whole;
 
-use ctxbench_core::request::{ErrorKind, ModelError};
+use ctxbench_core::request::ErrorKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::format::{
-    ApiFormat, CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, WireFormat, too_large,
+    ApiFormat, CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, WireFormat, overflow,
+    too_large,
 };
 
 const PATH: &str = "/v1/messages";
@@ -99,11 +100,9 @@ pub(super) static WIRE: WireFormat = WireFormat {
     events: |whole, _| stream::events(whole),
     assemble: whole::assemble,
     reply_id: "msg_",
-    overflow: |prompt, window| ModelError {
-        kind: ErrorKind::Overflow,
-        status: 400,
-        code: Some("invalid_request_error".into()),
-        message: format!("prompt is too long: {prompt} tokens > {window} maximum"),
+    overflow: |prompt, window| {
+        let message = format!("prompt is too long: {prompt} tokens > {window} maximum");
+        overflow("invalid_request_error", message)
     },
     rules: Rules {
         headers: request::headers,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
 use super::edits::ContextManagement;
-use crate::prompt::{Content, Item, Prompt, PromptThread};
+use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, object_of, opt, or_empty, unwrapped};
 use crate::wire::plan::output;
@@ -52,25 +53,22 @@ pub(super) fn max_tokens(request: &Request) -> u64 {
     request.max_tokens.unwrap_or(request.model.published_output)
 }
 
+#[skip_serializing_none]
 #[derive(Deserialize, Serialize)]
 struct AnthropicRequest<'a> {
     model: Text<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     tools: Option<&'a RawValue>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     system: Option<OneOrMany<'a, ContentBlock<'a>>>,
     #[serde(borrow)]
     messages: Vec<AnthropicMessage<'a>>,
     #[serde(skip_serializing)]
     cache_control: Option<CacheControl>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     context_management: Option<ContextManagement<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     compaction: Option<Instructions<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<ThreadParam<'a>>,
+    thread: Option<Cow<'a, Thread>>,
 }
 
 /// A request and parameters that are sent unchanged.
@@ -80,13 +78,6 @@ struct WithParams<'a> {
     request: AnthropicRequest<'a>,
     #[serde(flatten)]
     params: Option<&'a Map<String, Value>>,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ThreadParam<'a> {
-    Create,
-    Continue { previous_message_id: Text<'a> },
 }
 
 #[derive(Deserialize, Serialize)]
@@ -106,47 +97,36 @@ struct AnthropicMessage<'a> {
 
 /// A content part of a request or reply; its fields depend on its type. A null is encoded, an absent
 /// field is not.
+#[skip_serializing_none]
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct ContentBlock<'a> {
     #[serde(borrow, rename = "type")]
     pub(crate) kind: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinking: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<Text<'a>>,
     #[serde(skip_serializing)]
     pub(crate) data: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<Cow<'a, RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool_use_id: Option<Text<'a>>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow, default)]
     pub(crate) content: Option<Option<OneOrMany<'a, ContentBlock<'a>>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) is_error: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<MediaSource<'a>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) encrypted_content: Option<Option<Text<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache_control: Option<CacheControl>,
 }
 
+#[skip_serializing_none]
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct MediaSource<'a> {
     #[serde(skip_deserializing, rename = "type")]
     kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     media_type: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<Text<'a>>,
 }
 
@@ -181,12 +161,6 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
     };
     let edits = Some(&request.server_edits)
         .filter(|e| !e.is_empty() && !request.params.contains_key("context_management"));
-    let thread = request.thread.as_ref().map(|t| match t {
-        Thread::Create => ThreadParam::Create,
-        Thread::Continue { after, .. } => {
-            ThreadParam::Continue { previous_message_id: Text::Plain(after) }
-        }
-    });
     json::bytes(&WithParams {
         request: AnthropicRequest {
             model: Text::Plain(&request.model.name),
@@ -200,7 +174,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
                 kind: "summarize",
                 instructions: (!t.text.is_empty()).then_some(Text::Block(t)),
             }),
-            thread,
+            thread: request.thread.as_ref().map(Cow::Borrowed),
         },
         params: sampling.then_some(&request.params),
     })
@@ -309,12 +283,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         tools_cache: body.tools.and_then(|t| tools_breakpoint(t.get())),
         tools: body.tools.map(|t| Tools::from_json(t.to_owned())),
         server_edits: body.context_management.map(|m| m.edits.into_owned()).unwrap_or_default(),
-        thread: body.thread.map(|t| match t {
-            ThreadParam::Create => PromptThread::Create,
-            ThreadParam::Continue { previous_message_id: id } => {
-                PromptThread::Continue(id.into_shared())
-            }
-        }),
+        thread: body.thread.map(Cow::into_owned),
         ..Prompt::new(body.model.into_shared(), items)
     })
 }

@@ -34,23 +34,20 @@ pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<StreamEvent>> {
         "id": whole.id, "type": "message", "role": "assistant", "model": whole.model, "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": begin,
     });
-    let mut out = vec![
-        event("message_start", &json!({"type": "message_start", "message": message})),
-        event("ping", &json!({"type": "ping"})),
-    ];
+    let mut out =
+        vec![event("message_start", json!({"message": message})), event("ping", json!({}))];
     for (index, raw) in whole.content.into_iter().enumerate() {
         block(&mut out, index, raw)?;
     }
     let mut end = json!({
-        "type": "message_delta",
         "delta": {"stop_reason": whole.stop_reason, "stop_sequence": whole.stop_sequence},
         "usage": without(&whole.usage, "cache_creation"),
     });
     if let Some(edits) = whole.context_management {
         end["context_management"] = edits;
     }
-    out.push(event("message_delta", &end));
-    out.push(event("message_stop", &json!({"type": "message_stop"})));
+    out.push(event("message_delta", end));
+    out.push(event("message_stop", json!({})));
     Ok(out)
 }
 
@@ -64,12 +61,7 @@ fn without(of: &Value, key: &str) -> Value {
 
 fn block(out: &mut Vec<StreamEvent>, index: usize, raw: &RawValue) -> serde_json::Result<()> {
     let block: Value = serde_json::from_str(raw.get())?;
-    let delta = |d: Value| {
-        event(
-            "content_block_delta",
-            &json!({"type": "content_block_delta", "index": index, "delta": d}),
-        )
-    };
+    let delta = |d: Value| event("content_block_delta", json!({"index": index, "delta": d}));
     let (empty, deltas): (Value, Vec<StreamEvent>) = match text(&block, "type") {
         "text" => {
             let said = pieces(text(&block, "text"))
@@ -104,11 +96,8 @@ fn block(out: &mut Vec<StreamEvent>, index: usize, raw: &RawValue) -> serde_json
         }
         _ => (block.clone(), Vec::new()),
     };
-    out.push(event(
-        "content_block_start",
-        &json!({"type": "content_block_start", "index": index, "content_block": empty}),
-    ));
+    out.push(event("content_block_start", json!({"index": index, "content_block": empty})));
     out.extend(deltas);
-    out.push(event("content_block_stop", &json!({"type": "content_block_stop", "index": index})));
+    out.push(event("content_block_stop", json!({"index": index})));
     Ok(())
 }

@@ -14,13 +14,12 @@ mod stream;
 mod tests;
 
 use ctxbench_core::block::Media;
-use ctxbench_core::request::{ErrorKind, ModelError};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::format::{
-    CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, WireError, WireFormat,
+    CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, WireError, WireFormat, overflow,
 };
 use super::plan;
 use super::slot::{PDF, data_url};
@@ -52,13 +51,11 @@ pub(super) static WIRE: WireFormat = WireFormat {
     events: |whole, _| stream::events(whole),
     assemble: stream::assemble,
     reply_id: "response-",
-    overflow: |prompt, window| ModelError {
-        kind: ErrorKind::Overflow,
-        status: 400,
-        code: Some("INVALID_ARGUMENT".into()),
-        message: format!(
+    overflow: |prompt, window| {
+        let message = format!(
             "The input token count ({prompt}) exceeds the maximum number of tokens allowed ({window})."
-        ),
+        );
+        overflow("INVALID_ARGUMENT", message)
     },
     rules: Rules {
         has_tool_errors: true,

@@ -1,9 +1,7 @@
 //! Bodies, compared with JSON written by hand from the API's reference (docs/sources/providers.md,
 //! section 5).
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{Reply, StopReason, Tools};
 use ctxbench_core::usage::Usage;
@@ -11,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::prompt::{Content, Item};
-use crate::wire::tests::{block, conversation, model, request};
+use crate::wire::tests::{block, conversation, file, model, request};
 
 const PATH: &str = "/v1beta/models/m:generateContent";
 
@@ -296,19 +294,12 @@ fn errors_have_googles_form() {
 
 #[test]
 fn a_file_is_told_by_its_bytes() {
-    let file = |media_type: &str, url: &str| {
-        let media = Media { media_type: media_type.into(), url: url.into(), name: None };
-        let d =
-            Draft { media: Some(Arc::new(media)), ..Draft::text(BlockKind::Image, Role::User, "") };
-        d.build(MessageId(1), vec![])
-    };
-    let asked: Arc<Block> = block(0, BlockKind::User, Role::User, "what is it");
-    let files = [
+    let r = request(vec![
+        block(0, BlockKind::User, Role::User, "what is it"),
         file("application/pdf", "data:application/pdf;base64,AA=="),
         file("application/pdf", "https://example.org/a"),
         file("image/png", "https://example.org/b.png"),
-    ];
-    let r = request([vec![asked], files.to_vec()].concat());
+    ]);
     let e = WIRE.encode(&r);
     let body: Value = serde_json::from_slice(&e.body).unwrap();
     let expected = json!([

@@ -6,7 +6,7 @@
 use ctxbench_core::block::Role;
 use ctxbench_core::request::Request;
 
-use crate::wire::plan::joins;
+use crate::wire::plan::{joins, number};
 use crate::wire::slot::{BlockForm, Slot};
 
 pub(super) fn assign(slots: &mut [Slot], request: &Request) {
@@ -18,20 +18,11 @@ pub(super) fn assign(slots: &mut [Slot], request: &Request) {
         BlockForm::Call => 2,
         _ => 1,
     };
-    let mut message = 0;
-    for i in 0..slots.len() {
-        if slots[i].role == Role::Instructions {
-            slots[i].role = Role::System;
-        }
-        let same = i > 0 && {
-            let (a, b) = (&slots[i - 1], &slots[i]);
-            if a.is_assistant() && b.is_assistant() {
-                owner(a) == owner(b) && rank(a) <= rank(b) && rank(b) > 0
-            } else {
-                joins(a, b, owner)
-            }
-        };
-        message += usize::from(!same);
-        slots[i].message = message;
+    for s in slots.iter_mut().filter(|s| s.role == Role::Instructions) {
+        s.role = Role::System;
     }
+    number(slots, |a, b| match a.is_assistant() && b.is_assistant() {
+        true => owner(a) == owner(b) && rank(a) <= rank(b) && rank(b) > 0,
+        false => joins(a, b, owner),
+    });
 }

@@ -8,7 +8,7 @@ mod whole;
 
 use serde_json::json;
 
-use super::format::{Endpoint, ResultsDue, Rules, WireFormat};
+use super::format::{Endpoint, ResultsDue, Rules, WireFormat, overflow};
 use super::openai;
 
 const PATH: &str = "/v1/chat/completions";
@@ -32,10 +32,11 @@ pub(super) static WIRE: WireFormat = WireFormat {
     assemble: whole::assemble,
     reply_id: "chatcmpl_",
     overflow: |prompt, window| {
-        openai::overflow(format!(
+        let message = format!(
             "This model's maximum context length is {window} tokens; the messages have {prompt} \
              tokens."
-        ))
+        );
+        overflow("context_length_exceeded", message)
     },
     rules: Rules {
         tool_name: |tool| tool["function"]["name"].as_str(),

@@ -14,12 +14,8 @@ use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text};
 use crate::wire::openai::{Names, OpenAiUsage, done, encoded_usage, reply, reported_usage};
 
-const NAMES: Names = Names {
-    prompt: "prompt_tokens",
-    details: "prompt_tokens_details",
-    output: "completion_tokens",
-    output_details: "completion_tokens_details",
-};
+const NAMES: Names =
+    ["prompt_tokens", "prompt_tokens_details", "completion_tokens", "completion_tokens_details"];
 
 #[derive(Deserialize, Serialize)]
 struct Completion<'a, U> {
@@ -71,7 +67,7 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
             finish_reason: Some(finish.into()),
             message: ChatMessage::of_reply(thinking, text, calls.collect()),
         }],
-        usage: Some(encoded_usage(reported_usage(reply), &NAMES, model)),
+        usage: Some(encoded_usage(reported_usage(reply), NAMES, model)),
     })
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_with::skip_serializing_none;
 
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
@@ -65,15 +66,13 @@ struct Function<'a> {
     arguments: Text<'a>,
 }
 
+#[skip_serializing_none]
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct ContentPart<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     image_url: Option<Url<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<ChatFile<'a>>,
 }
 

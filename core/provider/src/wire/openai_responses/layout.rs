@@ -7,22 +7,15 @@
 use ctxbench_core::block::Role;
 use ctxbench_core::request::Request;
 
-use crate::wire::plan::joins;
+use crate::wire::plan::{joins, number};
 use crate::wire::slot::Slot;
 
 pub(super) fn assign(slots: &mut [Slot], request: &Request) {
     let owner = |s: &Slot| request.blocks[s.block].message;
-    let mut message = 0;
-    for i in 0..slots.len() {
-        if slots[i].role == Role::Instructions {
-            if i == 0 {
-                continue;
-            }
-            slots[i].role = Role::Developer;
-        }
-        if i == 0 || slots[i - 1].message == 0 || !joins(&slots[i - 1], &slots[i], owner) {
-            message += 1;
-        }
-        slots[i].message = message;
+    let opening = slots.first().is_some_and(|s| s.role == Role::Instructions);
+    let slots = &mut slots[usize::from(opening)..];
+    for s in slots.iter_mut().filter(|s| s.role == Role::Instructions) {
+        s.role = Role::Developer;
     }
+    number(slots, |a, b| joins(a, b, owner));
 }

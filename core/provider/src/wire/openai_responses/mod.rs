@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::format::{Endpoint, ReplyOptions, Rules, WireFormat};
+use super::format::{Endpoint, ReplyOptions, Rules, WireFormat, overflow};
 use super::openai;
 
 const PATH: &str = "/v1/responses";
@@ -42,17 +42,13 @@ pub(super) static WIRE: WireFormat = WireFormat {
     assemble: whole::assemble,
     reply_id: "resp_",
     overflow: |_, _| {
-        openai::overflow(
-            "Your input exceeds the context window of this model. Please adjust your input and try \
-             again."
-                .to_string(),
-        )
+        let message = "Your input exceeds the context window of this model. Please adjust your \
+                       input and try again.";
+        overflow("context_length_exceeded", message.into())
     },
     rules: Rules {
         carried_edit: |edit| match edit {
-            ServerEdit::Compact { trigger, .. } => {
-                Some(ServerEdit::Compact { trigger: *trigger, instructions: None, pause: false })
-            }
+            ServerEdit::Compact { trigger, .. } => Some(ServerEdit::compact(*trigger)),
             _ => None,
         },
         shows_compaction: |block| block.opaque.is_some(),

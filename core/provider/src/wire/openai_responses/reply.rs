@@ -14,17 +14,13 @@ use crate::wire::format::WireError;
 use crate::wire::json::{self, Text};
 use crate::wire::openai::{Names, OpenAiUsage, done, encoded_usage, reply, reported_usage};
 
-const NAMES: Names = Names {
-    prompt: "input_tokens",
-    details: "input_tokens_details",
-    output: "output_tokens",
-    output_details: "output_tokens_details",
-};
+const NAMES: Names =
+    ["input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details"];
 
 /// The id of replies without one.
 const NO_ID: &str = "resp_ctxbench";
 
-#[derive(Deserialize, Serialize)]
+#[derive(Default, Deserialize, Serialize)]
 struct Response<'a, U> {
     #[serde(skip_deserializing)]
     id: &'a str,
@@ -65,13 +61,13 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
     json::bytes(&Response {
         id,
         object: "response",
-        created_at: 0,
         model: Some(&model.name),
         status: Some(if reason.is_some() { "incomplete" } else { "completed" }),
         incomplete_details: Some(reason.map(|r| Incomplete { reason: Some(r.into()) })),
         error: Some(()),
         output: items.collect(),
-        usage: Some(encoded_usage(reported_usage(reply), &NAMES, model)),
+        usage: Some(encoded_usage(reported_usage(reply), NAMES, model)),
+        ..Response::default()
     })
 }
 
@@ -122,13 +118,9 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
     json::bytes(&Response {
         id: reply.id.as_deref().unwrap_or(NO_ID),
         object: "response.compaction",
-        created_at: 0,
-        model: None,
-        status: None,
-        incomplete_details: None,
-        error: None,
         output: messages.chain([summary]).collect(),
-        usage: Some(encoded_usage(reported_usage(reply), &NAMES, model)),
+        usage: Some(encoded_usage(reported_usage(reply), NAMES, model)),
+        ..Response::default()
     })
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_with::skip_serializing_none;
 
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
@@ -14,14 +15,13 @@ use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Tools};
 
+#[skip_serializing_none]
 #[derive(Deserialize, Serialize)]
 struct ResponsesRequest<'a> {
     model: Text<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<Text<'a>>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     tools: Option<&'a RawValue>,
     #[serde(skip_deserializing)]
     store: bool,
@@ -29,7 +29,6 @@ struct ResponsesRequest<'a> {
     include: [&'static str; 1],
     #[serde(borrow)]
     input: OneOrMany<'a, InputItem<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     context_management: Option<Vec<CompactionManagement>>,
 }
 
@@ -41,53 +40,46 @@ struct CompactionManagement {
 }
 
 /// An input item, or an output item of a reply; its fields depend on its type.
+#[skip_serializing_none]
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct InputItem<'a> {
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing)]
     pub(crate) id: Option<String>,
     #[serde(borrow, rename = "type", default)]
     pub(crate) kind: Cow<'a, str>,
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing)]
     pub(crate) status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<Role>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub(crate) content: Option<OneOrMany<'a, ContentPart<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call_id: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) arguments: Option<Text<'a>>,
     #[serde(skip_serializing)]
     pub(crate) input: Option<Text<'a>>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub(crate) output: Option<OneOrMany<'a, ContentPart<'a>>>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(borrow)]
     pub(crate) summary: Option<Vec<ContentPart<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) encrypted_content: Option<Text<'a>>,
     #[serde(borrow, skip_serializing)]
     pub(crate) tools: Option<&'a RawValue>,
 }
 
+#[skip_serializing_none]
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct ContentPart<'a> {
     #[serde(borrow, rename = "type")]
     pub(crate) kind: Cow<'a, str>,
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing)]
     pub(crate) detail: Option<&'static str>,
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing)]
     pub(crate) annotations: Option<[(); 0]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) image_url: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) file_data: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) file_url: Option<Text<'a>>,
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing)]
     pub(crate) filename: Option<&'a str>,
 }
 
@@ -225,19 +217,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
             }
         }
     }
-    let threshold =
-        |m: &CompactionManagement| m.compact_threshold.filter(|_| m.kind == "compaction");
-    let edit = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
+    let edits = body.context_management.unwrap_or_default();
+    let edits = edits.iter().filter(|m| m.kind == "compaction").filter_map(|m| m.compact_threshold);
     Ok(Prompt {
         max_tokens: body.max_output_tokens,
         tools: one_list(&tools)?.map(Tools::from_json),
-        server_edits: body
-            .context_management
-            .unwrap_or_default()
-            .iter()
-            .filter_map(threshold)
-            .map(edit)
-            .collect(),
+        server_edits: edits.map(ServerEdit::compact).collect(),
         ..Prompt::new(body.model.into_shared(), items)
     })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::stream::{StreamEvent, pieces, text, with};
+use crate::wire::stream::{StreamEvent, event, pieces, text, with};
 
 /// Collects events and numbers them.
 #[derive(Default)]
@@ -10,9 +10,8 @@ struct Out(Vec<StreamEvent>);
 
 impl Out {
     fn push(&mut self, kind: &'static str, mut data: Value) {
-        data["type"] = kind.into();
         data["sequence_number"] = self.0.len().into();
-        self.0.push(StreamEvent { name: Some(kind), data: data.to_string() });
+        self.0.push(event(kind, data));
     }
 }
 
