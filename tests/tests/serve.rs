@@ -298,7 +298,8 @@ async fn browser_and_foreign_host_requests_are_refused() {
 async fn one_provider_may_be_served_alone() {
     let api = find("openai-chat").map(|w| w.api);
     let here = Here::new(ServeOptions { api, ..ServeOptions::default() }).await;
-    for ((wire, path), status) in ROUTES.into_iter().zip([404, 200, 200, 404]) {
+    let statuses: [u16; ROUTES.len()] = [404, 200, 200, 404];
+    for ((wire, path), status) in ROUTES.into_iter().zip(statuses) {
         assert_eq!(here.post(path, &asking(wire, "x")).await.status, status, "{path}");
     }
 }

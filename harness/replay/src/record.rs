@@ -262,8 +262,11 @@ fn summary(main: &Conversation, parts: &[Option<Conversation>], facts: &[FactRec
         user_interventions: each(Conversation::interventions),
         trigger_error_tokens: (!errors.is_empty())
             .then(|| errors.iter().sum::<f64>() / errors.len() as f64),
-        // The rest is set later, from the whole row or from other rows.
-        ..Summary::default()
+        // Set later, from the whole row or from other rows.
+        saved_pct: None,
+        cost_saved_pct: None,
+        cost_estimate_usd: None,
+        integrity_failures: 0,
     }
 }
 

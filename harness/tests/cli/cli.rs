@@ -162,6 +162,10 @@ fn recordings_of_every_format_import_and_run() {
     let all = [
         ("aider/read-only-files.aider.chat.history.md", 1),
         ("atif/agent/trajectory.json", 1),
+        ("claude-code/spotter-8463c716.jsonl", 1),
+        ("cline/api_conversation_history.json", 1),
+        ("codex/codemie-rollout-019e1625.jsonl", 1),
+        ("ctxbench-record/port.jsonl", 1),
         ("gemini-cli/session-2026-01-16T11-01-37b7abef.json", 1),
         ("inspect-ai/shop.eval", 2),
         ("inspect-ai/shop.json", 2),
@@ -171,9 +175,16 @@ fn recordings_of_every_format_import_and_run() {
         ("mini-swe-agent/github_issue.traj.json", 1),
         ("opencode/s2_multiturn.export.json", 1),
         ("openhands/output.jsonl", 3),
+        ("pi/pi-mono-large-session.jsonl", 1),
+        ("qwen-code/chat.jsonl", 1),
         ("swe-agent/marshmallow-1867-function-calling.traj", 1),
         ("swe-agent/pydicom-1458-text.traj", 1),
     ];
+    for folder in std::fs::read_dir(data("recordings")).unwrap() {
+        let name = folder.unwrap().file_name().into_string().unwrap();
+        let tried = all.iter().any(|(path, _)| path.split('/').next() == Some(&*name));
+        assert!(tried || name == "README.md", "no file of {name} is tried");
+    }
     for (n, (path, sessions)) in all.into_iter().enumerate() {
         let path = data("recordings").join(path).display().to_string();
         let import = here.run("import -o s.jsonl --force").arg(&path).ok();

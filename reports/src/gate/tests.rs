@@ -44,6 +44,10 @@ fn each_gated_metric_turns_it_red_by_itself() {
         ("integrity_failures", |r| r.summary.integrity_failures = 1),
         ("status", |r| r.status = Status::Livelock),
     ];
+    let tried = changes.map(|(metric, _)| metric);
+    for (metric, gate) in metrics::sorted_columns(|m| &m.gated) {
+        assert!(tried.contains(&metric.column) || !gate.decides, "{} is not tried", metric.column);
+    }
     for (metric, change) in changes {
         let found = failures(change);
         assert_eq!(found.iter().map(|f| f.0.as_str()).collect::<Vec<_>>(), [metric], "{found:?}");

@@ -114,5 +114,10 @@ mod tests {
             let row = row.unwrap_or_else(|| panic!("no row for {name}"));
             assert!(row.ends_with(&format!("| {untold} |")), "{name}: {row}");
         }
+        let (_, calls) = page.split_once("| what identifies a call |").unwrap();
+        let calls: String = calls.lines().skip(2).take_while(|l| l.starts_with('|')).collect();
+        for title in ALL.iter().flat_map(|f| f.title.split_whitespace().next()) {
+            assert!(calls.contains(title), "what identifies a call of {title}?");
+        }
     }
 }

@@ -33,6 +33,7 @@ fn decode(body: &[u8]) -> Result<Prompt, WireError> {
 fn every_wire_is_known_by_its_name_and_every_model_speaks_one_that_can_what_it_can() {
     for wire in ALL {
         assert_eq!(super::find(wire.name), Some(*wire), "the name is its own");
+        assert!(super::apis().iter().any(|api| std::ptr::eq(*api, wire.api)), "{wire:?}");
         let path = (wire.path)("m");
         assert_eq!((wire.endpoint)(&path), Some(super::Endpoint::Reply), "{wire:?}: {path}");
         let first = ALL.iter().find(|w| (w.endpoint)(&path).is_some());
