@@ -192,7 +192,7 @@ fn recordings_of_every_format_import_and_run() {
         let written = here.read("s.jsonl");
         let heads = written.lines().filter(|l| l.starts_with("{\"type\":\"session\"")).count();
         assert_eq!(heads, sessions, "{path}");
-        let how = "--strategy none --strategy reference --transport direct --out";
+        let how = "--strategy none --strategy reference --window 2M --transport direct --out";
         here.run(&format!("run s.jsonl {how} imported-{n}")).ok();
         here.run(&format!("run {how} direct-{n}")).arg(&path).ok();
         let rows = here.csv(&format!("imported-{n}/summary.csv"));
