@@ -37,7 +37,7 @@ pub enum PlannedReply {
 
 impl PlannedReply {
     /// Plans a reply that stops for its calls, or else ends the turn.
-    pub fn say(parts: Vec<Part>) -> PlannedReply {
+    pub fn with_parts(parts: Vec<Part>) -> PlannedReply {
         let calls = parts.iter().any(|p| matches!(p, Part::Call(_)));
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
         PlannedReply::Say { parts, stop }

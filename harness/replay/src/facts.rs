@@ -161,14 +161,14 @@ impl FactView {
 }
 
 /// Best sightings of all units in one context.
-pub(super) struct Seen {
+pub(super) struct Sightings {
     known: Arc<SessionCache>,
     units: Vec<Option<Sighting>>,
 }
 
-impl Seen {
+impl Sightings {
     /// Returns the sighting of a fact: the worst of its units, `None` if one is absent.
-    pub(super) fn of(&self, fact: usize) -> Option<Sighting> {
+    pub(super) fn fact(&self, fact: usize) -> Option<Sighting> {
         self.units[self.known.units(fact)].iter().min().copied().flatten()
     }
 
@@ -243,22 +243,26 @@ impl FactBook {
     }
 
     /// Returns the best sightings in a context, ignoring the message `without`.
-    pub(super) fn sightings(&mut self, blocks: &[Arc<Block>], without: Option<MessageId>) -> Seen {
+    pub(super) fn sightings(
+        &mut self,
+        blocks: &[Arc<Block>],
+        without: Option<MessageId>,
+    ) -> Sightings {
         self.look_at(blocks);
         let FactBook { licences, view, known, .. } = self;
         without.iter().for_each(|m| view.count_message(*m, licences, -1));
         let best = |shown: &UnitSightings| shown.ways.keys().next_back().copied();
         let units = view.units.iter().map(best).collect();
         without.iter().for_each(|m| view.count_message(*m, licences, 1));
-        Seen { known: known.clone(), units }
+        Sightings { known: known.clone(), units }
     }
 
     /// Returns the best verbatim sightings in a context.
-    pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Seen {
+    pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Sightings {
         self.look_at(blocks);
         let verbatim = |w: &&Sighting| w.place == FactPlace::Verbatim;
         let best = |shown: &UnitSightings| shown.ways.keys().rfind(verbatim).copied();
-        Seen { known: self.known.clone(), units: self.view.units.iter().map(best).collect() }
+        Sightings { known: self.known.clone(), units: self.view.units.iter().map(best).collect() }
     }
 
     /// Returns whether a tool or the user states a fact in these messages of the last context.
@@ -269,8 +273,8 @@ impl FactBook {
 
     /// Adds a recorded reply. It may restate facts that were visible when it was made, and state
     /// facts that arise in it.
-    pub(super) fn license(&mut self, message: MessageId, key: &str, visible: Option<&Seen>) {
-        let seen = visible.into_iter().flat_map(Seen::units).chain(std::iter::repeat(false));
+    pub(super) fn license(&mut self, message: MessageId, key: &str, visible: Option<&Sightings>) {
+        let seen = visible.into_iter().flat_map(Sightings::units).chain(std::iter::repeat(false));
         let mut units: Vec<bool> = seen.take(self.known.fact_of().len()).collect();
         self.known.arising(key).iter().for_each(|&f| units[self.known.units(f)].fill(true));
         self.give(message, &units);
@@ -298,8 +302,8 @@ impl FactBook {
     }
 
     /// Returns whether `seen` contains an older value that the fact replaced.
-    pub(super) fn old_there(&self, fact: usize, seen: &Seen) -> bool {
-        self.known.older(fact).iter().any(|&old| seen.of(old).is_some())
+    pub(super) fn old_there(&self, fact: usize, seen: &Sightings) -> bool {
+        self.known.older(fact).iter().any(|&old| seen.fact(old).is_some())
     }
 }
 

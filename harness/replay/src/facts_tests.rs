@@ -21,14 +21,14 @@ fn a_reply_shows_what_it_saw_and_what_arises_in_it() {
     let said = block(BlockKind::Assistant, "the port 8443 again", 5);
     // The reply was recorded while nothing was visible.
     book.license(MessageId(5), "a5", None);
-    assert_eq!(book.sightings(std::slice::from_ref(&said), None).of(0), None);
+    assert_eq!(book.sightings(std::slice::from_ref(&said), None).fact(0), None);
     // The reply was recorded while the fact was visible.
     let visible = book.sightings(&[block(BlockKind::Output, "port 8443", 1)], None);
     book.license(MessageId(5), "a5", Some(&visible));
-    assert!(book.sightings(&[said], None).of(0).is_some());
+    assert!(book.sightings(&[said], None).fact(0).is_some());
     book.license(MessageId(7), "a7", None);
     let s = book.sightings(&[block(BlockKind::Assistant, "we use a mutex", 7)], None);
-    assert_eq!(s.of(1).map(|s| s.place), Some(FactPlace::Verbatim));
+    assert_eq!(s.fact(1).map(|s| s.place), Some(FactPlace::Verbatim));
 }
 
 /// Computes the sightings of a context from scratch, according to the definition.
@@ -51,8 +51,8 @@ fn by_definition(
     facts.iter().map(|f| units.by_ref().take(f.tokens.len()).min().flatten()).collect()
 }
 
-fn by_fact(facts: &[Fact], seen: &Seen) -> Vec<Option<Sighting>> {
-    (0..facts.len()).map(|f| seen.of(f)).collect()
+fn by_fact(facts: &[Fact], seen: &Sightings) -> Vec<Option<Sighting>> {
+    (0..facts.len()).map(|f| seen.fact(f)).collect()
 }
 
 #[test]
@@ -61,14 +61,14 @@ fn literals_of_a_fact_may_stand_in_different_blocks() {
     let mut book = book(&[two]);
     let [one, other] = [(BlockKind::User, "Nordhafen"), (BlockKind::Output, "port 8443")]
         .map(|(kind, text)| block(kind, text, 1));
-    assert_eq!(book.sightings(std::slice::from_ref(&one), None).of(0), None);
-    assert!(book.sightings(&[one.clone(), other.clone()], None).of(0).is_some());
+    assert_eq!(book.sightings(std::slice::from_ref(&one), None).fact(0), None);
+    assert!(book.sightings(&[one.clone(), other.clone()], None).fact(0).is_some());
     // A summary may repeat only the literal that was seen when it was written.
     let summary = block(BlockKind::Summary, "Nordhafen on 8443", 9);
     let visible: Vec<bool> = book.sightings(&[one], None).units().collect();
     book.license_summaries(std::slice::from_ref(&summary), &visible);
-    assert_eq!(book.sightings(std::slice::from_ref(&summary), None).of(0), None);
-    assert!(book.sightings(&[summary, other], None).of(0).is_some());
+    assert_eq!(book.sightings(std::slice::from_ref(&summary), None).fact(0), None);
+    assert!(book.sightings(&[summary, other], None).fact(0).is_some());
 }
 
 /// A change of a context between two checks.
@@ -117,7 +117,7 @@ proptest! {
                 Change::License(m, visible) => {
                     let way = Sighting { tier: Match::Verbatim, place: FactPlace::Verbatim };
                     let units = visible.iter().map(|v| v.then_some(way)).collect();
-                    let seen = Seen { known: book.known.clone(), units };
+                    let seen = Sightings { known: book.known.clone(), units };
                     book.license(MessageId(m), "", Some(&seen));
                 }
                 _ => {}

@@ -10,7 +10,7 @@ use ctxbench_reports::record::{CompactionRecord, FactMove, FactPlace, FactRecord
 use ctxbench_session::fact::Match;
 
 use super::conversation::SharedConversation;
-use super::facts::{FactBook, Seen, fact_place, readable};
+use super::facts::{FactBook, Sightings, fact_place, readable};
 use super::needs::Needs;
 use super::path::Path;
 use super::rereads::{Reread, Rereads};
@@ -31,7 +31,7 @@ pub(super) struct Retention {
     /// Keys of user messages that no request has shown yet.
     arriving: Vec<Arc<str>>,
     compactions_seen: u64,
-    visible: Option<Seen>,
+    visible: Option<Sightings>,
     /// Units of facts that were visible since the last summary.
     lately: Vec<bool>,
 }
@@ -107,8 +107,8 @@ impl Retention {
         let seen = self.book.sightings(&shown, None);
         // Without a user message, `newest` leaves nothing out.
         let seen_without = self.book.sightings(&shown, newest);
-        let by_user = by_user.into_iter().filter(|f| seen_without.of(*f).is_none());
-        let by_step = by_step.into_iter().filter(|f| seen.of(*f).is_none());
+        let by_user = by_user.into_iter().filter(|f| seen_without.fact(*f).is_none());
+        let by_step = by_step.into_iter().filter(|f| seen.fact(*f).is_none());
         let known = &self.book.known;
         by_user.chain(by_step).find_map(|f| {
             let carries = |text: &str| {
@@ -124,7 +124,7 @@ impl Retention {
             let seen = self.book.sightings(shown, newest_user(shown).filter(|_| by_user));
             for at in pairs {
                 let pair = self.needs.pair(at);
-                let sighting = seen.of(pair.fact);
+                let sighting = seen.fact(pair.fact);
                 let found = sighting.map_or(Match::Absent, |s| s.tier);
                 let absent = found == Match::Absent;
                 let old_there = self.book.old_there(pair.fact, &seen);
@@ -147,13 +147,13 @@ impl Retention {
     }
 
     /// Updates the state after a request showed these blocks.
-    fn note_shown(&mut self, seq: u64, seen: &Seen) {
+    fn note_shown(&mut self, seq: u64, seen: &Sightings) {
         for key in std::mem::take(&mut self.arriving) {
             self.arises(&key);
         }
         let mut log = self.log.lock();
         self.lately.iter_mut().zip(seen.units()).for_each(|(lately, seen)| *lately |= seen);
-        for fact in (0..self.established.len()).filter(|fact| seen.of(*fact).is_some()) {
+        for fact in (0..self.established.len()).filter(|fact| seen.fact(*fact).is_some()) {
             self.established[fact] = true;
             // Subagents have no lives.
             if let Some(life) = log.lives.get_mut(fact) {
@@ -195,11 +195,13 @@ impl Retention {
         self.record_moves((before, &old), (after, &new));
         self.compactions_seen += 1;
         let facts = 0..self.established.len();
-        facts.clone().for_each(|i| self.established[i] |= old.of(i).is_some());
+        facts.clone().for_each(|i| self.established[i] |= old.fact(i).is_some());
         let later = self.needs.later(facts.len());
-        let kept = |facts: &[usize]| facts.iter().filter(|&&i| new.of(i).is_some()).count() as u64;
-        let lost =
-            facts.clone().filter(|&i| old_verbatim.of(i).is_some() && new_verbatim.of(i).is_none());
+        let kept =
+            |facts: &[usize]| facts.iter().filter(|&&i| new.fact(i).is_some()).count() as u64;
+        let lost = facts
+            .clone()
+            .filter(|&i| old_verbatim.fact(i).is_some() && new_verbatim.fact(i).is_none());
         let lost: Vec<usize> = lost.collect();
         let wanted: Vec<usize> = facts.filter(|&i| self.established[i] && later[i]).collect();
         record.facts_lost_verbatim = Some(lost.len() as u64);
@@ -212,12 +214,12 @@ impl Retention {
     /// Records the facts that a compaction moved.
     fn record_moves(
         &mut self,
-        (before, old): (&[Arc<Block>], &Seen),
-        (after, new): (&[Arc<Block>], &Seen),
+        (before, old): (&[Arc<Block>], &Sightings),
+        (after, new): (&[Arc<Block>], &Sightings),
     ) {
         let mut log = self.log.lock();
         let lives = &mut log.lives;
-        let place = |seen: &Seen, fact: usize| seen.of(fact).map(|s| s.place);
+        let place = |seen: &Sightings, fact: usize| seen.fact(fact).map(|s| s.place);
         let moved: Vec<(usize, FactPlace, Option<FactPlace>)> = (0..lives.len())
             .filter(|&fact| lives[fact].moves.len() < MOVES)
             .filter_map(|fact| Some((fact, place(old, fact)?, place(new, fact))))

@@ -132,22 +132,22 @@ impl ReplayWorld {
     fn plan(&mut self, request: &Request) -> (PlannedReply, AnswerSource) {
         let Some(step) = self.steps.last().cloned() else {
             let neutral = vec![Part::Text(NEUTRAL.into())];
-            return (PlannedReply::say(neutral), AnswerSource::Neutral);
+            return (PlannedReply::with_parts(neutral), AnswerSource::Neutral);
         };
         if self.rereads
             && let Some(again) = self.observer.retention.lost_at(&step.key, request)
         {
             let source = AnswerSource::Reread { before: step.key, result: Box::new(again.result) };
-            return (PlannedReply::say(vec![Part::Call(again.call)]), source);
+            return (PlannedReply::with_parts(vec![Part::Call(again.call)]), source);
         }
-        (PlannedReply::say(step.parts), AnswerSource::Step(step.key))
+        (PlannedReply::with_parts(step.parts), AnswerSource::Step(step.key))
     }
 
     /// Returns the answer to a request that is not the agent's own work.
     fn side_work(&self, purpose: Purpose) -> PlannedReply {
         match purpose {
             Purpose::Summary => PlannedReply::Summarise,
-            Purpose::Edit => PlannedReply::say(vec![Part::Text(self.edits().into())]),
+            Purpose::Edit => PlannedReply::with_parts(vec![Part::Text(self.edits().into())]),
             Purpose::Sample | Purpose::Ping => {
                 PlannedReply::Say { parts: vec![], stop: StopReason::MaxTokens }
             }
@@ -188,7 +188,9 @@ impl ReplayWorld {
             None => {
                 let text = fault.tokens.map(text_of).or(fault.text.clone());
                 let text = text.filter(|text| !text.is_empty());
-                PlannedReply::say(text.map(|text| Part::Text(text.into())).into_iter().collect())
+                PlannedReply::with_parts(
+                    text.map(|text| Part::Text(text.into())).into_iter().collect(),
+                )
             }
         };
         Some((plan, fault.after_ms))

@@ -13,7 +13,9 @@ fn measured() -> CommandFolder {
     let strategies = "--strategy reference --strategy codex --strategy observation-masking";
     let run = format!("run login-bug login-bug-tight {strategies} --transport direct --out out");
     here.run(&run).ok();
-    here.run("gate out --baseline base.json --store --allow-broken").ok().stderr_contains(&["base.json"]);
+    here.run("gate out --baseline base.json --store --allow-broken")
+        .ok()
+        .stderr_contains(&["base.json"]);
     here
 }
 
