@@ -300,7 +300,7 @@ impl<'a> CounterReading<'a> {
                     self.prices.insert((0, told));
                 }
                 let all = Usage { output: visible.unwrap_or(usage.output), ..usage };
-                let terms = Surcharge::new(m, &counted.billing);
+                let terms = Surcharge::new(m, counted);
                 let unknown = terms.unpriced.iter();
                 self.prices.extend(unknown.map(|term| {
                     (3, format!("list price, without {term}, whose price is not known here"))
