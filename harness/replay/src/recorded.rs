@@ -42,7 +42,10 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
     let cost_usd = requests.iter().map(|r| r.cost_usd).sum();
     let summary_calls = requests.iter().filter(|r| r.purpose == Purpose::Summary).count() as u64;
-    let own = requests.iter().filter(|r| r.purpose == Purpose::Sample && r.agent.is_none());
+    // A provider that compacts within a call summarizes a whole prompt, without instructions after it.
+    let within = |r: &RequestRecord| compactions.iter().any(|c| c.before_tokens == r.input_tokens);
+    let is_own = |r: &&RequestRecord| r.purpose == Purpose::Sample || within(r);
+    let own = requests.iter().filter(|r| r.agent.is_none()).filter(is_own);
     let mut remarks = Vec::new();
     if stubs > 0 {
         remarks.push(format!(
