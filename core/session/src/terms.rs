@@ -83,9 +83,7 @@ impl Surcharge {
         // OpenAI writes to its cache unasked, and newer models charge for it.
         let charges = model.provider == Provider::Openai && model.cache.write_fee;
         if charges && call.cache_write + call.cache_write_1h == 0 && call.input > 0 {
-            found
-                .unpriced
-                .push(format!("writes of {} to the cache, which are not counted", model.name));
+            found.unpriced.push(format!("the cache writes of {}", model.name));
         }
         found
     }
@@ -151,7 +149,7 @@ mod tests {
             Surcharge::new(find(model).unwrap(), &usage).unpriced
         };
         let usage = RecordedUsage { input: 9, ..RecordedUsage::default() };
-        let expected = "writes of gpt-5.6-sol to the cache, which are not counted";
+        let expected = "the cache writes of gpt-5.6-sol";
         assert_eq!(told("gpt-5.6-sol", usage.clone()), [expected]);
         let counted = RecordedUsage { cache_write: 9, ..usage.clone() };
         assert!(told("gpt-5.6-sol", counted).is_empty());

@@ -306,7 +306,7 @@ impl<'a> CounterReading<'a> {
                 let terms = Surcharge::new(m, counted);
                 let unknown = terms.unpriced.iter();
                 self.prices.extend(unknown.map(|term| {
-                    (3, format!("list price, without {term}, whose price is not known here"))
+                    (3, format!("list price, without {term}, whose cost is not known here"))
                 }));
                 let usd = |u| model::cost(m, u).total() * terms.factor + terms.fees_usd;
                 Some((usd(&usage), usd(&all)))

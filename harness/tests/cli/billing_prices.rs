@@ -117,7 +117,7 @@ fn searches_of_codex_have_a_fee_and_uncounted_cache_writes_a_note() {
     assert!((usd - 0.0365).abs() < 1e-9, "{usd}");
     assert_eq!(notes, "[]");
     let (_, notes) = billed("rollout-a.jsonl", rollout("gpt-5.6-sol"));
-    assert!(notes.contains("without writes of gpt-5.6-sol to the cache"), "{notes}");
+    assert!(notes.contains("without the cache writes of gpt-5.6-sol"), "{notes}");
 }
 
 #[test]
