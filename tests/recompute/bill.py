@@ -21,8 +21,8 @@ MODELS = HERE.parent.parent / "core" / "src" / "model"
 PER = 1_000_000
 # No prompt has so many tokens.
 IMPOSSIBLE = 1_375_000
-# Models that have no price under their own name, with those that docs/method.md takes instead.
-STAND_INS = {"gemini-3-pro": "gemini-2.5-pro"}
+# Models that have no price under their own name, with those that stand for them.
+STAND_INS = {"gemini-3-pro": "gemini-3-pro-preview"}
 
 
 def bare(name):
@@ -43,8 +43,7 @@ class Prices:
         self.bare = {}
         for name in self.of:
             self.bare.setdefault(bare(name), name)
-        terms = tomllib.loads((MODELS / "terms.toml").read_text())
-        self.factors, self.search = terms["factor"], terms["search_usd"]
+        self.rules = tomllib.loads((MODELS / "terms.toml").read_text())["rule"]
 
     def find(self, name):
         return name if name in self.of else self.bare.get(STAND_INS.get(bare(name), bare(name)))
@@ -66,10 +65,11 @@ class Prices:
         usd = c["input"] * p["input"] + read * p["read"]
         usd += write * p.get("write_5m", p["input"]) + hour * p.get("write_1h", p["input"])
         usd = (into * usd + out * c["output"] * p["output"]) / PER
+        named = lambda rule: not rule.get("models") or re.sub(r"-20\d\d.*", "", name) in rule["models"] or name in rule["models"]
+        rule = lambda term: next((r for r in self.rules if (r["provider"], r["term"]) == (provider, term) and named(r)), {})
         for term in c.get("terms", []):
-            fits = lambda f: (f["provider"], f["term"]) == (provider, term) and name in f.get("models", [name])
-            usd *= next((f["factor"] for f in self.factors if fits(f)), 1.0)
-        return usd + c.get("searches", 0) * self.search.get(provider, 0.0)
+            usd *= rule(term).get("factor", 1.0)
+        return usd + c.get("searches", 0) * rule("search").get("usd", 0.0)
 
 
 def lines(path):
@@ -135,11 +135,12 @@ def claude_code(path):
 
 
 def codex(path):
-    model, before, records, own_from = None, (), set(), None
+    model, before, records, own_from, searches = None, (), set(), None, 0
     for o in lines(path):
         p = o.get("payload") or {}
         if o.get("type") == "session_meta" and own_from is None:
             own_from = p.get("subagent_history_start_ordinal") or 0
+        searches += p.get("type") == "web_search_call" and (p.get("action") or {}).get("type", "search") == "search"
         if o.get("type") == "turn_context":
             model = p.get("model") or model
         if o.get("type") == "token_usage_record":
@@ -158,7 +159,8 @@ def codex(path):
         # What a subagent's file repeats of its parent is in the parent's file.
         if o.get("ordinal", own_from) >= own_from and u["input_tokens"] < IMPOSSIBLE:
             read = u.get("cached_input_tokens", 0)
-            yield str(key), model, {"input": u["input_tokens"] - read, "read": read, "output": u["output_tokens"]}
+            yield str(key), model, {"input": u["input_tokens"] - read, "read": read, "output": u["output_tokens"], "searches": searches}
+            searches = 0
 
 
 def pi(path):
@@ -174,7 +176,7 @@ def gemini(u, model, key):
     thoughts = u.get("thoughts", u.get("thoughtsTokenCount", 0))
     out = u.get("output", u.get("candidatesTokenCount", 0))
     read, prompt = u.get("cached", u.get("cachedContentTokenCount", 0)), u.get("input", u.get("promptTokenCount", 0))
-    return key, model, {"input": prompt - read, "read": read, "output": out + thoughts}
+    return key, model, {"input": prompt - read + u.get("tool", 0), "read": read, "output": out + thoughts}
 
 
 def qwen(path):

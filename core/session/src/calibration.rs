@@ -207,10 +207,12 @@ pub fn steps<'a>(
 /// Returns the factor by which a provider counts the visible content higher or lower than `by` does, or
 /// 1 if neither is certain.
 ///
-/// Higher, as after a change of its vocabulary: the median of growth over explained growth, weighted by
-/// the latter, if half of the content is within 15 % of each other, and three quarters exceed `by` by a
-/// tenth or more. Lower: all growth over all explained growth, if that is below 99.5 %, since nothing
-/// hidden can be negative. A prompt that shrinks by a tenth was shortened and does not count.
+/// In proportion, as after a change of its vocabulary: the median of growth over explained growth,
+/// weighted by the latter, if half of the content is within 15 % of each other, and three quarters differ
+/// from `by` by a tenth or more. Hidden text of one size per step is no part of it: steps are compared
+/// with steps twice as large, if there are. Otherwise lower: all growth over all explained growth, if that
+/// is below 99.5 %, since nothing hidden can be negative. A prompt that shrinks by a tenth was shortened
+/// and does not count.
 pub fn counted_factor<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &Counting,
@@ -219,14 +221,22 @@ pub fn counted_factor<'a>(
     const MIN_STEPS: usize = 8;
     const MIN_EXPLAINED: i64 = 200;
     const MIN_EXCESS: f64 = 1.1;
+    const MAX_LESS: f64 = 0.9;
     const MAX_SPREAD: f64 = 1.15;
     const MAX_DEFICIT: f64 = 0.995;
     const MIN_FACTOR: f64 = 0.8;
     let steps = steps(entries, by, recorded);
     let explained = steps.iter().filter(|s| s.explained >= MIN_EXPLAINED);
-    let ratios =
-        explained.filter_map(|s| Some((s.grown? as f64 / s.explained as f64, s.explained)));
-    let mut ratios: Vec<(f64, i64)> = ratios.collect();
+    let mut points: Vec<(i64, i64)> =
+        explained.filter_map(|s| Some((s.explained, s.grown?))).collect();
+    points.sort_unstable();
+    let larger = &points[points.len() / 2..];
+    let pairs = points.iter().zip(larger).map(|(a, b)| (b.0 - a.0, b.1 - a.1));
+    let pairs: Vec<(i64, i64)> = pairs.filter(|(explained, _)| *explained > 0).collect();
+    let total = |of: &[(i64, i64)]| of.iter().map(|(explained, _)| explained).sum::<i64>();
+    let compared = if 2 * total(&pairs) >= total(larger) { &pairs } else { &points };
+    let ratio = |(explained, grown): &(i64, i64)| (*grown as f64 / *explained as f64, *explained);
+    let mut ratios: Vec<(f64, i64)> = compared.iter().map(ratio).collect();
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all: i64 = ratios.iter().map(|(_, weight)| weight).sum();
     let quantile = |share: f64| {
@@ -238,15 +248,14 @@ pub fn counted_factor<'a>(
         ratios.iter().find(reached).map_or(1.0, |(ratio, _)| *ratio)
     };
     let (low, high) = (quantile(0.25), quantile(0.75));
-    let is_proportional =
-        ratios.len() >= MIN_STEPS && low >= MIN_EXCESS && high <= MAX_SPREAD * low;
-    if is_proportional {
+    let differs = low >= MIN_EXCESS || high <= MAX_LESS;
+    if points.len() >= MIN_STEPS && differs && high <= MAX_SPREAD * low {
         return quantile(0.5);
     }
     let whole = |s: &&CalibrationStep<'_>| s.grown.is_some_and(|g| g > -(s.prompt as i64 / 10));
     let sum = |of: fn(&CalibrationStep<'_>) -> i64| steps.iter().filter(whole).map(of).sum::<i64>();
     let factor = sum(|s| s.grown.unwrap_or_default()) as f64 / sum(|s| s.explained).max(1) as f64;
-    let is_lower = ratios.len() >= MIN_STEPS && factor < MAX_DEFICIT;
+    let is_lower = points.len() >= MIN_STEPS && factor < MAX_DEFICIT;
     if is_lower { factor.max(MIN_FACTOR) } else { 1.0 }
 }
 
@@ -327,6 +336,25 @@ mod tests {
         assert_eq!(factor(&|step| explained + step * 200), 1.0, "not in proportion");
         let lower = factor(&|step| if step % 2 == 0 { explained } else { explained * 9 / 10 });
         assert!((lower - 0.95).abs() < 0.01, "{lower}");
+    }
+
+    #[test]
+    fn hidden_text_of_one_size_is_no_part_of_the_factor() {
+        let size = |text| Size { text, ..Size::default() };
+        let factor = |per_token: f64, hidden: f64| {
+            let mut entries = vec![user(5)];
+            let mut prompt = 20_000.0;
+            for step in 0..12 {
+                let n = 200 * (1 + step * 5 % 12);
+                entries.extend([reply(&format!("a{step}"), 1, prompt as u64), result(n as usize)]);
+                prompt += per_token * (BY.block(size(n)) + BY.block(size(1))) as f64 + hidden;
+            }
+            counted_factor(&entries, &BY, Some("claude-opus-4-6"))
+        };
+        for (per_token, hidden) in [(1.0, 1_500.0), (1.46, 800.0), (1.46, 0.0), (0.68, 0.0)] {
+            let found = factor(per_token, hidden);
+            assert!((found - per_token).abs() < 0.01, "{found} of {per_token} and {hidden}");
+        }
     }
 
     #[test]

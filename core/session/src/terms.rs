@@ -1,35 +1,47 @@
 //! What changes the price of a call besides its tokens: speed, service tier, region and searches of the
 //! web.
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use ctxbench_core::model::{Model, Provider, TERMS};
 use serde::Deserialize;
 
-use crate::Billing;
+use crate::RecordedUsage;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TermsFile {
-    factor: Vec<FactorRule>,
-    search_usd: BTreeMap<String, f64>,
+    rule: Vec<Rule>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FactorRule {
+struct Rule {
     provider: Provider,
     term: String,
     /// Empty means all models of the provider.
     #[serde(default)]
     models: Vec<String>,
-    factor: f64,
+    factor: Option<f64>,
+    /// Fee for each time.
+    #[serde(default)]
+    usd: f64,
 }
 
-fn rules() -> &'static TermsFile {
+impl Rule {
+    fn is_for(&self, model: &Model) -> bool {
+        // A dated version has the terms of its model.
+        let named = |m: &String| {
+            let rest = model.name.strip_prefix(m.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("-20"))
+        };
+        self.provider == model.provider && (self.models.is_empty() || self.models.iter().any(named))
+    }
+}
+
+fn rules() -> &'static [Rule] {
     static RULES: OnceLock<TermsFile> = OnceLock::new();
-    RULES.get_or_init(|| toml::from_str(TERMS).expect("a test reads terms.toml"))
+    &RULES.get_or_init(|| toml::from_str(TERMS).expect("a test reads terms.toml")).rule
 }
 
 /// Effect of a call's terms on its price.
@@ -45,26 +57,33 @@ pub struct Surcharge {
 
 impl Surcharge {
     /// Reads the terms of a call of a model.
-    pub fn new(model: &Model, terms: &Billing) -> Surcharge {
+    pub fn new(model: &Model, call: &RecordedUsage) -> Surcharge {
         let mut found = Surcharge { factor: 1.0, fees_usd: 0.0, unpriced: Vec::new() };
+        let terms = &call.billing;
+        let mut add = |term: &str, times: u64, told: &dyn Fn() -> String| match rules()
+            .iter()
+            .find(|r| r.term == term && r.is_for(model))
+        {
+            Some(rule) => {
+                found.factor *= rule.factor.unwrap_or(1.0);
+                found.fees_usd += rule.usd * times as f64;
+            }
+            None => found.unpriced.push(told()),
+        };
         let kinds =
             [("speed", &terms.speed), ("service tier", &terms.tier), ("region", &terms.region)];
         for (kind, term) in kinds {
-            let Some(term) = term.as_deref() else { continue };
-            let fits = |r: &&FactorRule| {
-                let named = r.models.is_empty() || r.models.iter().any(|m| **m == *model.name);
-                r.provider == model.provider && r.term == term && named
-            };
-            match rules().factor.iter().find(fits) {
-                Some(rule) => found.factor *= rule.factor,
-                None => found.unpriced.push(format!("{kind} {term:?}")),
+            if let Some(term) = term.as_deref() {
+                add(term, 1, &|| format!("{kind} {term:?}"));
             }
         }
         if terms.web_searches > 0 {
-            match rules().search_usd.get(model.provider.word()) {
-                Some(usd) => found.fees_usd += usd * terms.web_searches as f64,
-                None => found.unpriced.push("searches of the web".into()),
-            }
+            add("search", terms.web_searches, &|| "searches of the web".into());
+        }
+        // OpenAI writes to its cache unasked, and newer models charge for it.
+        let charges = model.provider == Provider::Openai && model.cache.write_fee;
+        if charges && call.cache_write + call.cache_write_1h == 0 && call.input > 0 {
+            found.unpriced.push(format!("the cache writes of {}", model.name));
         }
         found
     }
@@ -73,10 +92,12 @@ impl Surcharge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Billing;
     use ctxbench_core::model::find;
 
-    fn surcharge(model: &str, terms: Billing) -> Surcharge {
-        Surcharge::new(find(model).unwrap(), &terms)
+    fn surcharge(model: &str, billing: Billing) -> Surcharge {
+        let call = RecordedUsage { billing, ..RecordedUsage::default() };
+        Surcharge::new(find(model).unwrap(), &call)
     }
 
     #[test]
@@ -100,5 +121,39 @@ mod tests {
             surcharge("gemini-2.5-pro", terms).unpriced,
             ["region \"us\"", "searches of the web"]
         );
+    }
+
+    #[test]
+    fn dated_versions_have_the_terms_of_their_model() {
+        let tier = |model: &str| {
+            surcharge(model, Billing { tier: Some("priority".into()), ..Billing::default() }).factor
+        };
+        for (model, factor) in [
+            ("gpt-5-mini-2025-08-07", 1.8),
+            ("gpt-4o-2024-05-13", 1.75),
+            ("gpt-4o-2024-11-20", 1.7),
+            ("gpt-4o-mini", 1.6667),
+            ("gpt-4.1-nano", 2.0),
+        ] {
+            assert_eq!(tier(model), factor, "{model}");
+        }
+        let search = |model: &str| {
+            surcharge(model, Billing { web_searches: 2, ..Billing::default() }).fees_usd
+        };
+        assert_eq!((search("gpt-5.4"), search("gpt-4.1-2025-04-14")), (0.02, 0.05));
+    }
+
+    #[test]
+    fn a_cache_that_charges_for_writes_has_to_count_them() {
+        let told = |model: &str, usage: RecordedUsage| {
+            Surcharge::new(find(model).unwrap(), &usage).unpriced
+        };
+        let usage = RecordedUsage { input: 9, ..RecordedUsage::default() };
+        let expected = "the cache writes of gpt-5.6-sol";
+        assert_eq!(told("gpt-5.6-sol", usage.clone()), [expected]);
+        let counted = RecordedUsage { cache_write: 9, ..usage.clone() };
+        assert!(told("gpt-5.6-sol", counted).is_empty());
+        assert!(told("gpt-5.5", usage.clone()).is_empty());
+        assert!(told("claude-sonnet-4-6", usage).is_empty());
     }
 }

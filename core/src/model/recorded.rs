@@ -1,23 +1,30 @@
 //! Finds the model of a recorded name: exactly, or by its family.
 
 use super::family::{family_of, keeps_thinking_by_name, listed_in, substitute};
-use super::names::dashed;
+use super::names::{bare, dashed};
 use super::{Model, Provider, catalogue, unlisted};
 
 /// Finds the model of a recorded name: exactly, or without a date or a gateway's prefix and suffix
 /// (`claude-sonnet-4-5-20250929`, `anthropic.claude-sonnet-4-5-20250929-v1:0`, `gpt-5-2025-08-07`), or
 /// with its version after a dot (`anthropic/claude-sonnet-4.5`).
 /// The longest catalogue name in it wins, unless the price file has another price for the exact name,
-/// such as that of a region. A model that the catalogue lacks is one of the price file.
+/// such as that of a region, also at the end of a path (`arn:aws:…/us.anthropic.…`). A model that the
+/// catalogue lacks is one of the price file.
 pub fn find_recorded(name: &str) -> Option<&'static Model> {
     if let Some(listed) = catalogue().iter().find(|m| *m.name == *name) {
         return Some(listed);
     }
-    let exact = unlisted::exact(name);
+    let exact = unlisted::exact(name).or_else(|| unlisted::exact(name.rsplit('/').next()?));
     match listed_in(name).or_else(|| listed_in(&dashed(name))) {
         Some(listed) => exact.filter(|m| m.prices != listed.prices).or(Some(listed)),
-        None => exact.or_else(|| unlisted::named(name)),
+        None => exact.or_else(|| preview_of(name)).or_else(|| unlisted::named(name)),
     }
+}
+
+/// Finds a model of Google, which lists most of them as previews, by its name without that word.
+fn preview_of(name: &str) -> Option<&'static Model> {
+    let preview = format!("{}-preview", bare(name).strip_prefix("gemini-").map(|_| name)?);
+    listed_in(&preview).or_else(|| unlisted::named(&preview))
 }
 
 /// Returns whether a recorded model, listed or not, keeps the thinking of earlier turns.
@@ -73,14 +80,23 @@ mod tests {
             // A local copy costs nothing, and a row without a window has a price all the same.
             ("qwen/qwen3-coder", "vercel_ai_gateway/alibaba/qwen3-coder", (0.4, 0.4, 1.6)),
             ("gpt-5.5-cyber", "gpt-5.5-cyber", (12.5, 1.25, 75.0)),
+            ("claude-3-opus-latest", "anthropic.claude-3-opus-20240229-v1:0", (15.0, 1.5, 75.0)),
+            // Google lists previews, and gateways charge for cached tokens in full.
+            ("gemini-3-pro", "vertex_ai/gemini-3-pro-preview", (2.0, 0.2, 12.0)),
+            ("google/gemini-3.1-pro", "gemini-3.1-pro-preview", (2.0, 0.2, 12.0)),
+            ("gemini-3-flash", "gemini-3-flash-preview", (0.5, 0.05, 3.0)),
         ] {
             let m = find_recorded(recorded).unwrap();
             let p = &m.prices;
             assert_eq!((&*m.name, (p.input, p.read, p.output)), (listed, usd), "{recorded}");
         }
         // A region has its own price, and all else of the model.
-        let region = find_recorded("us.anthropic.claude-sonnet-4-5-20250929-v1:0").unwrap();
-        assert_eq!((region.prices.input, region.window), (3.3, 200_000));
+        let region = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
+        let profile = format!("arn:aws:bedrock:us-east-1:123456789012:inference-profile/{region}");
+        for name in [region, &profile] {
+            let region = find_recorded(name).unwrap();
+            assert_eq!((region.prices.input, region.window), (3.3, 200_000));
+        }
     }
 
     #[test]

@@ -42,7 +42,10 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
     let cost_usd = requests.iter().map(|r| r.cost_usd).sum();
     let summary_calls = requests.iter().filter(|r| r.purpose == Purpose::Summary).count() as u64;
-    let own = requests.iter().filter(|r| r.purpose == Purpose::Sample && r.agent.is_none());
+    // A provider that compacts within a call summarizes a whole prompt, without instructions after it.
+    let within = |r: &RequestRecord| compactions.iter().any(|c| c.before_tokens == r.input_tokens);
+    let is_own = |r: &&RequestRecord| r.purpose == Purpose::Sample || within(r);
+    let own = requests.iter().filter(|r| r.agent.is_none()).filter(is_own);
     let mut remarks = Vec::new();
     if stubs > 0 {
         remarks.push(format!(
@@ -300,10 +303,10 @@ impl<'a> CounterReading<'a> {
                     self.prices.insert((0, told));
                 }
                 let all = Usage { output: visible.unwrap_or(usage.output), ..usage };
-                let terms = Surcharge::new(m, &counted.billing);
+                let terms = Surcharge::new(m, counted);
                 let unknown = terms.unpriced.iter();
                 self.prices.extend(unknown.map(|term| {
-                    (3, format!("list price, without {term}, whose price is not known here"))
+                    (3, format!("list price, without {term}, whose cost is not known here"))
                 }));
                 let usd = |u| model::cost(m, u).total() * terms.factor + terms.fees_usd;
                 Some((usd(&usage), usd(&all)))

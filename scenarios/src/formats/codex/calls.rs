@@ -46,6 +46,8 @@ impl CallRecord {
 pub(super) struct RolloutCalls {
     /// Name and steps of the reply that has no counters yet.
     open: Option<(String, Vec<usize>)>,
+    /// Searches of the web in the open reply.
+    pub(super) searches: u64,
     /// The open reply is complete.
     ended: bool,
     /// Newest counters with their steps, until another line repeats them.
@@ -58,7 +60,7 @@ impl RolloutCalls {
     /// Adds a part to the open reply. Returns the name of the reply.
     pub(super) fn part(&mut self, line: usize, step: usize) -> String {
         if self.ended {
-            self.open = None;
+            (self.open, self.searches) = (None, 0);
         }
         self.ended = false;
         let (name, steps) = self.open.get_or_insert_with(|| (format!("line {line}"), Vec::new()));
@@ -75,7 +77,7 @@ impl RolloutCalls {
     pub(super) fn count(
         &mut self,
         at: RecordingStep,
-        record: CallRecord,
+        mut record: CallRecord,
         model: Option<String>,
         steps: &mut [RecordingStep],
     ) -> Option<(RecordingStep, RecordingReply)> {
@@ -104,6 +106,7 @@ impl RolloutCalls {
             self.newest = Some((record.clone(), Vec::new()));
             return self.unreplied.replace((at, record.reply(response, model)));
         };
+        record.counters.billing.web_searches = std::mem::take(&mut self.searches);
         let mut pieces = Vec::new();
         let first = of.first().copied().unwrap_or_default();
         for (n, step) in steps.iter_mut().enumerate().skip(first) {

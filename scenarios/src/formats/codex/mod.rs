@@ -307,6 +307,7 @@ impl RolloutReader {
                 let query = action.and_then(|a| a.get("query").or(a.get("url"))?.as_str());
                 let text = format!("[web search: {}]", query.unwrap_or_default());
                 self.reply(at, vec![MessagePart::Shown(Part::Text(text.into()))]);
+                self.calls.searches += u64::from(messages::is_search(item));
             }
             "function_call_output" | "custom_tool_call_output" => {
                 let output = item.get("output");

@@ -37,6 +37,8 @@ pub(super) struct ExchangeView {
     pub(super) items: Vec<Placed>,
     /// The reply, or the reason why there is none.
     pub(super) reply: Result<Reply, String>,
+    /// What changes the price of the reply.
+    pub(super) billing: Billing,
 }
 
 /// Contents of a file.
@@ -139,6 +141,10 @@ impl Exchanges {
             (0, _) => Err("no answer arrived".to_string()),
             (status, _) => Err(format!("HTTP {status}")),
         };
+        let (reply, billing) = reply.map_or_else(
+            |why| (Err(why), Billing::default()),
+            |(reply, billing)| (Ok(reply), billing),
+        );
         let Prompt { model, tools, items, .. } = prompt;
         let begin = items.iter().position(|i| !is_standing(i)).unwrap_or(items.len());
         let mut placed: Vec<Placed> = Vec::with_capacity(items.len());
@@ -163,6 +169,7 @@ impl Exchanges {
             tools,
             items: placed,
             reply,
+            billing,
         })
     }
 }

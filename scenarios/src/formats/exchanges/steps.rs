@@ -331,6 +331,7 @@ fn compaction_inside(seen: &ExchangeView, reply: &Reply) -> Option<RecordingComp
         return None;
     }
     let counters = decode::counters(&model::iterations(reply).next()?)?;
+    let billing = Billing { web_searches: 0, ..seen.billing.clone() };
     let summary = reply.parts.iter().rev().find_map(|p| match p {
         Part::Compaction(text) => text.as_deref().map(str::to_string),
         _ => None,
@@ -341,7 +342,7 @@ fn compaction_inside(seen: &ExchangeView, reply: &Reply) -> Option<RecordingComp
         trigger: Some(Trigger::Auto),
         reply: Some(Box::new(RecordingReply {
             model: Some(seen.model.clone()),
-            counters: Ok(counters),
+            counters: Ok(Counters { billing, ..counters }),
             ..RecordingReply::new(format!("exchange {} compaction", seen.number), vec![])
         })),
         ..RecordingCompaction::default()
@@ -358,7 +359,8 @@ fn reply_of(seen: &ExchangeView) -> RecordingReply {
     }
     RecordingReply {
         model: Some(seen.model.clone()),
-        counters: known(decode::counters(&reply.usage)),
+        counters: known(decode::counters(&reply.usage))
+            .map(|counters| Counters { billing: seen.billing.clone(), ..counters }),
         ..RecordingReply::new(format!("exchange {}", seen.number), pieces)
     }
 }

@@ -6,7 +6,8 @@
 //!   Thoughts are titles and summaries of the thinking, and are not sent again.
 //! - The program joins the replies between two results into one message if they came in one turn;
 //!   its counters are those of the last one, with a prompt that contained the others.
-//! - `input` contains the tokens read from the cache. Thoughts are billed as output.
+//! - `input` contains the tokens read from the cache, and not those of tools at the provider (`tool`),
+//!   which are billed as input. Thoughts are billed as output.
 //! - Lines `$rewindTo` take back a message and everything after it; `$set` may replace the
 //!   messages, as a compression does: the file then lacks the earlier ones.
 //! - Notes of the program to the user (`info`, `warning`, `error`) are left out.
@@ -120,9 +121,11 @@ fn call_id(call: &Map<String, Value>, message: usize, n: usize) -> String {
 }
 
 fn counters(o: &Map<String, Value>) -> Option<Counters> {
-    let tokens = object_of(o, "tokens")?;
-    let all = Counters::read(tokens, ["input", "cached", "write", "output"]);
-    Some(all.and_output(tokens, "thoughts").of_whole_prompt())
+    let counted = object_of(o, "tokens")?;
+    let all = Counters::read(counted, ["input", "cached", "write", "output"]);
+    let all = all.and_output(counted, "thoughts").of_whole_prompt();
+    let of_tools = counted.get("tool").and_then(tokens).unwrap_or_default();
+    Some(Counters { input: all.input.saturating_add(of_tools), ..all })
 }
 
 /// Converts a list of parts, a part or a text.

@@ -143,7 +143,7 @@ fn answer(document: &Document<'_>, reader: &mut MessageReader, members: &Members
         None
     };
     let Some(Value::Object(mut message)) = message else { return };
-    for key in ["usage", "model", "id"] {
+    for key in ["usage", "model", "id", "service_tier"] {
         if !message.contains_key(key) && members.raw(key).is_some() {
             message.insert(key.into(), members.value(key));
         }

@@ -27,7 +27,7 @@ use reader::is_message;
 
 pub(super) use content::{content, definitions, text_of};
 pub(super) use reader::MessageReader;
-pub(super) use usage::{counters, take_inside};
+pub(super) use usage::{counters, is_search, take_inside, terms};
 
 /// Properties that lists of messages lack.
 const UNTOLD: &str = "compactions (a list of messages is what was left at its end), the wait \

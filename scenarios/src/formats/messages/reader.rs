@@ -92,7 +92,7 @@ impl MessageReader {
     /// Adds a step, after the requests that the provider made inside it.
     fn push_with_inside(&mut self, line: usize, o: &Map<String, Value>, mut what: StepKind) {
         if let StepKind::Reply(reply) = &mut what {
-            for (view, what) in usage::take_inside(usage_of(o), o, reply) {
+            for (view, what) in usage::take_inside(usage_of(o).map(|(usage, _)| usage), o, reply) {
                 let (agent, step) = (self.agent.clone(), RecordingStep::new(line, stamp(o), what));
                 self.out.steps.push(RecordingStep { agent, view, ..step });
             }
@@ -212,7 +212,7 @@ impl MessageReader {
                 item.remove("id");
             }
             if n == 0 {
-                for key in ["usage", "model"] {
+                for key in ["usage", "model", "service_tier"] {
                     item.extend(o.get(key).map(|v| (key.to_string(), v.clone())));
                 }
             }
@@ -224,13 +224,17 @@ impl MessageReader {
             };
             self.push_with_inside(line, &item, what);
         }
+        let replies = self.out.steps[before..].iter_mut().filter_map(|s| match &mut s.what {
+            StepKind::Reply(reply) => Some(reply),
+            _ => None,
+        });
+        let mut replies: Vec<&mut RecordingReply> = replies.collect();
+        let counted = replies.iter_mut().filter_map(|reply| reply.counters.as_mut().ok());
+        counted.for_each(|c| c.billing.web_searches = usage::terms(o, o).web_searches);
         let reasoning = within(o, &["usage", "output_tokens_details", "reasoning_tokens"]);
         if let Some(tokens) = reasoning.and_then(tokens) {
-            let pieces = self.out.steps[before..].iter_mut().filter_map(|s| match &mut s.what {
-                StepKind::Reply(reply) => Some(&mut reply.pieces),
-                _ => None,
-            });
-            weigh_reasoning(pieces.flatten().collect(), tokens);
+            let pieces = replies.into_iter().flat_map(|reply| &mut reply.pieces);
+            weigh_reasoning(pieces.collect(), tokens);
         }
     }
 
@@ -243,7 +247,10 @@ impl MessageReader {
         let model = string(o, "model")
             .or_else(|| string(within(o, &["extra", "response"])?.as_object()?, "model"));
         let model = model.filter(|m| !m.is_empty()).or(self.model.clone());
-        let mut counters = usage_of(o).and_then(usage::counters);
+        let mut counters = usage_of(o).and_then(|(usage, response)| {
+            let billing = usage::terms(usage, response);
+            Some(Counters { billing, ..usage::counters(usage)? })
+        });
         if let Some(id) = str_of(o, "id").or(response.as_deref()).filter(|id| is_of_provider(id)) {
             let name = format!("{id} {}", model.as_deref().unwrap_or_default());
             counters = counters.map(|c| c.called(&*name));
@@ -262,15 +269,19 @@ fn is_of_provider(id: &str) -> bool {
     ["msg_", "resp_", "chatcmpl-", "gen-"].iter().any(|begin| id.starts_with(begin))
 }
 
-/// Returns the counters of a message, from one of the members that agents use.
-fn usage_of(o: &Map<String, Value>) -> Option<&Map<String, Value>> {
+/// Returns the counters of a message and the object around them, from one of the members that agents
+/// use.
+fn usage_of(o: &Map<String, Value>) -> Option<(&Map<String, Value>, &Map<String, Value>)> {
     const PLACES: &[&[&str]] = &[
         &["usage"],
         &["extra", "response", "usage"],
         &["response_metadata", "token_usage"],
         &["metadata", "usage"],
     ];
-    PLACES.iter().find_map(|path| within(o, path)?.as_object())
+    PLACES.iter().find_map(|path| {
+        let around = within(o, &path[..path.len() - 1]).and_then(Value::as_object);
+        Some((within(o, path)?.as_object()?, around.unwrap_or(o)))
+    })
 }
 
 /// Returns whether a value is a message or an item of a conversation.

@@ -2,20 +2,31 @@
 
 use crate::formats::prelude::*;
 
-/// Returns what changes the price of a call, from its `usage`. Names of the standard terms count as
-/// none.
-pub(in super::super) fn terms(usage: &Map<String, Value>) -> Billing {
+/// Returns what changes the price of a call, from its `usage` and the response around it. Names of
+/// the standard terms count as none.
+pub(in super::super) fn terms(
+    usage: &Map<String, Value>,
+    response: &Map<String, Value>,
+) -> Billing {
     const STANDARD: &[&str] =
         &["", "standard", "default", "auto", "global", "not_available", "none"];
-    let term = |key| str_of(usage, key).filter(|term| !STANDARD.contains(term)).map(Into::into);
+    let told = |key| str_of(usage, key).or(str_of(response, key));
+    let term = |key| told(key).filter(|term| !STANDARD.contains(term)).map(Into::into);
     let searches = object_in(usage, "server_tool_use").get("web_search_requests");
+    let items = || objects(response, "output").filter(|item| is_search(item)).count() as u64;
     Billing {
         speed: term("speed"),
         tier: term("service_tier"),
         region: term("inference_geo"),
-        web_searches: searches.and_then(tokens).unwrap_or_default(),
+        web_searches: searches.and_then(tokens).unwrap_or_else(items),
         ..Billing::default()
     }
+}
+
+/// Returns whether an item of the Responses API is a search of the web. Opening what it found is free.
+pub(in super::super) fn is_search(item: &Map<String, Value>) -> bool {
+    let action = str_of(object_in(item, "action"), "type");
+    str_of(item, "type") == Some("web_search_call") && action.is_none_or(|kind| kind == "search")
 }
 
 /// Returns the requests that the provider made inside a call before its answer
@@ -109,7 +120,7 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
         cached
     });
     let all = Counters::read(&flat, [input, read, written, output]);
-    let all = Counters { billing: terms(usage), ..all };
+    let all = Counters { billing: terms(usage, usage), ..all };
     if anthropic {
         let long = within("cache_creation", "ephemeral_1h_input_tokens");
         return Some(Counters { write_1h: long.and_then(tokens), ..all });
