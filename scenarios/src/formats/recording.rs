@@ -51,15 +51,20 @@ impl Recording {
         self.broken.get_or_insert((line, what));
     }
 
-    /// Links each step to the one before it in its conversation if the reader named no step.
+    /// Links each step to the one before it in its conversation if the reader named no step. What
+    /// the session ends with does not follow a branch that was given up.
     pub(super) fn link(&mut self) {
         if self.steps.iter().any(|s| s.name.is_some()) {
             return;
         }
-        let mut tips: HashMap<Option<String>, String> = HashMap::new();
+        let (mut newest, mut kept) = (HashMap::new(), HashMap::new());
         for (n, step) in self.steps.iter_mut().enumerate() {
             let name = format!("step {n}");
-            step.parent = tips.insert(step.agent.clone(), name.clone());
+            let before = newest.insert(step.agent.clone(), name.clone());
+            step.parent = match step.view {
+                View::Calls => before,
+                View::Both | View::Session => kept.insert(step.agent.clone(), name.clone()),
+            };
             step.name = Some(name);
         }
     }
