@@ -92,6 +92,15 @@ impl RecordingStep {
     pub(super) fn new(line: usize, stamp: Option<String>, what: StepKind) -> RecordingStep {
         RecordingStep { line, stamp, what, ..RecordingStep::default() }
     }
+
+    /// Creates a call of which only the cost is known, by the program's own words.
+    pub(super) fn of_cost(line: usize, model: Option<String>, usd: f64) -> RecordingStep {
+        let billing = Billing { told_usd: Some(usd), ..Billing::default() };
+        let counters = Ok(Counters { billing, ..Counters::default() });
+        let call = RecordingReply::new(format!("cost on line {line}"), Vec::new());
+        let what = StepKind::Reply(RecordingReply { counters, model, ..call });
+        RecordingStep { view: View::Calls, ..RecordingStep::new(line, None, what) }
+    }
 }
 
 /// Views that contain a step.
@@ -421,6 +430,11 @@ const MAX_TOKENS: u64 = 1 << 40;
 pub(super) fn tokens(value: &Value) -> Option<u64> {
     let whole = |f: &f64| f.fract() == 0.0 && (0.0..=MAX_TOKENS as f64).contains(f);
     value.as_u64().or_else(|| value.as_f64().filter(whole).map(|f| f as u64))
+}
+
+/// Returns a cost in USD that the program itself computed. Programs write 0 where they know no price.
+pub(super) fn cost(value: Option<&Value>) -> Option<f64> {
+    value?.as_f64().filter(|usd| *usd > 0.0)
 }
 
 /// Reads a counter. A value that is not a number of tokens becomes 0, and an impossibly large value
