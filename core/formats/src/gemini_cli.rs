@@ -15,9 +15,10 @@ pub struct Chat {
     pub messages: Vec<ObjectLine>,
     /// Properties of the session, the newest of each.
     pub properties: Map<String, Value>,
-    /// Lines that replaced all messages, as a compression does, each with the number of messages
-    /// before it.
-    pub replaced: Vec<(usize, usize)>,
+    /// Lines that replaced all messages, as a compression does, each with the messages before it.
+    pub replaced: Vec<(usize, Vec<ObjectLine>)>,
+    /// Messages that a rewind took back.
+    pub taken_back: Vec<ObjectLine>,
     /// Position of each id, until a rewind or a replacement removes it.
     places: HashMap<String, usize>,
 }
@@ -35,7 +36,9 @@ impl Chat {
         let ObjectLine { number, mut object } = line;
         if let Some(id) = object.get("$rewindTo") {
             let from = id.as_str().and_then(|id| self.position(id));
-            return self.messages.truncate(from.unwrap_or(self.messages.len()));
+            return self
+                .taken_back
+                .extend(self.messages.drain(from.unwrap_or(self.messages.len())..));
         }
         let set = match object.remove("$set") {
             Some(Value::Object(set)) => set,
@@ -45,10 +48,10 @@ impl Chat {
         for (key, value) in set {
             match value {
                 Value::Array(list) if key == "messages" => {
-                    if !self.messages.is_empty() {
-                        self.replaced.push((number, self.messages.len()));
+                    let before = std::mem::take(&mut self.messages);
+                    if !before.is_empty() {
+                        self.replaced.push((number, before));
                     }
-                    self.messages.clear();
                     for message in list {
                         if let Value::Object(message) = message {
                             self.message(number, message);

@@ -285,12 +285,14 @@ impl<'a> CounterReading<'a> {
         let own_name = call.model.as_deref().or(self.told);
         let listed = own_name.is_none_or(|name| model::find_recorded(name).is_some());
         let is_counted = counted.prompt() + counted.output > 0;
-        let by_program = counted.billing.told_usd.filter(|_| !listed || !is_counted);
+        let is_named = own_name.is_some();
+        let by_program = counted.billing.told_usd.filter(|_| !is_named || !listed || !is_counted);
         let priced = own_name.unwrap_or(name);
         let known = match (by_program, model::priced_as(priced)) {
             (Some(usd), _) => {
                 let why = match is_counted {
-                    true => format!("{name} has no price here: its calls"),
+                    true if is_named => format!("{name} has no price here: its calls"),
+                    true => "calls of a model without a name".to_string(),
                     false => "calls without exact counters".to_string(),
                 };
                 let told = format!("{why} cost what the program itself computed");

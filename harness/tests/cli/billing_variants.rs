@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::common::{CommandFolder, data, json_lines, jsonl};
 
 /// Sonnet 4.6: 3 for input, 15 for output, so 10,000 and 1,000 tokens cost 0.045.
-const SONNET: &str = "claude-sonnet-4-6";
-const CALL_USD: f64 = 0.045;
+pub const SONNET: &str = "claude-sonnet-4-6";
+pub const CALL_USD: f64 = 0.045;
 
 const REPLAY: &str = "--strategy reference --transport direct --out out";
 
@@ -25,7 +25,7 @@ fn turn(n: u64, model: &str, usage: &Value) -> [Value; 2] {
     [line(2 * n - 1, "user", ask), line(2 * n, "assistant", reply)]
 }
 
-fn plain() -> Value {
+pub fn plain() -> Value {
     json!({"input_tokens": 10_000, "output_tokens": 1_000})
 }
 
@@ -38,7 +38,7 @@ fn talk(model: &str, usage: Value) -> String {
     json!({"model": model, "messages": messages}).to_string()
 }
 
-fn turns(from: u64, to: u64) -> Vec<Value> {
+pub fn turns(from: u64, to: u64) -> Vec<Value> {
     (from..=to).flat_map(|n| turn(n, SONNET, &plain())).collect()
 }
 
@@ -51,7 +51,7 @@ fn listed(here: &CommandFolder, path: &str) -> (Vec<Value>, String) {
 }
 
 #[track_caller]
-fn assert_bill(files: &[(&str, String)], sessions: usize, usd: f64) -> (Vec<Value>, String) {
+pub fn assert_bill(files: &[(&str, String)], sessions: usize, usd: f64) -> (Vec<Value>, String) {
     let here = CommandFolder::new();
     files.iter().for_each(|(name, text)| here.write(&format!("in/{name}"), text));
     let (rows, told) = listed(&here, "in");

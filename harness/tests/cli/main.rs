@@ -10,6 +10,7 @@ mod agents;
 mod bad_input;
 mod billing;
 mod billing_prices;
+mod billing_readers;
 mod billing_variants;
 mod cache;
 mod calibration;

@@ -166,6 +166,26 @@ fn encodings_with_a_mark_and_other_ends_of_lines_change_nothing() {
 }
 
 #[test]
+fn a_torn_first_line_and_joined_lines_lose_nothing_else() {
+    for (name, path) in SAMPLES.iter().filter(|(_, path)| path.ends_with(".jsonl")) {
+        let (format, file) = (by_name(name).unwrap(), file_name(path));
+        let text = std::fs::read_to_string(testing::recorded(path)).unwrap();
+        let sessions = |text: &str| {
+            let source = Source::of_bytes(text.as_bytes(), file);
+            assert_eq!(detect(&source).map(|f| f.name), Some(format.name), "{path}");
+            read(format, text.as_bytes(), file).into_iter().filter(Result::is_ok).count()
+        };
+        // A row is a session.
+        let lost = usize::from(matches!(*name, "openhands" | "openai-chat"));
+        let all = sessions(&text);
+        let half = text.floor_char_boundary(text.find('\n').unwrap() / 2);
+        let torn = [&text[..half], &text[text.find('\n').unwrap()..]].concat();
+        assert_eq!(sessions(&torn), all - lost, "{path}");
+        assert_eq!(sessions(&text.replace('\n', "")), all, "{path}");
+    }
+}
+
+#[test]
 fn every_format_has_a_recording_that_is_damaged_here() {
     for format in ALL {
         assert!(SAMPLES.iter().any(|(name, _)| *name == format.name), "{}", format.name);

@@ -38,7 +38,7 @@ const PROGRAMS: &[Mark] = &[
 ];
 
 /// Returns the program that wrote a file, if it is one of those that are not read.
-pub(crate) fn program(head: &Head) -> Option<&'static str> {
+pub fn program(head: &Head) -> Option<&'static str> {
     let first = head.objects().next().or_else(|| match head.value() {
         Value::Array(list) => list.first()?.as_object(),
         other => other.as_object(),

@@ -7,20 +7,39 @@ pub(super) use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use ctxbench_formats::lines::{LineReader, path_to_last};
 pub(super) use ctxbench_formats::{object_of, str_of};
 use ctxbench_util::plural::pluralize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::format::{Ended, Sink};
+use super::json::Document;
 use super::recording::Recording;
 use super::source::Source;
 use crate::error::InputError;
 
-/// Reads the objects of a format with one object per line. Other text is left out with a note.
-/// Objects that two writers put on one line are read one by one.
+/// Returns the objects of a format with one object per line; see [`each_object`].
 pub(super) fn of_lines(
     source: &Source<'_>,
     notes: &mut Recording,
 ) -> Result<Vec<RecordedLine>, InputError> {
-    let (mut reader, mut out) = (LineReader::default(), Vec::new());
+    let mut out = Vec::new();
+    each_object(source, notes, &mut |_, line| {
+        out.push(line);
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// Receives the objects of a file one at a time, with its notes.
+type TakeObject<'a> = dyn FnMut(&mut Recording, RecordedLine) -> Result<(), InputError> + 'a;
+
+/// Passes on the objects of a format with one object per line. Other text is left out with a note.
+/// Objects that two writers put on one line are passed on one by one.
+pub(super) fn each_object(
+    source: &Source<'_>,
+    notes: &mut Recording,
+    take: &mut TakeObject<'_>,
+) -> Result<(), InputError> {
+    let mut reader = LineReader::default();
     let mut lines = source.lines()?.peekable();
     let file = source.name();
     while let Some(line) = lines.next() {
@@ -44,9 +63,39 @@ pub(super) fn of_lines(
         if let Some(what) = what.filter(|_| !is_cut) {
             notes.broken.get_or_insert((number, what));
         }
-        out.extend(objects.into_iter().map(|object| RecordedLine { number, object }));
+        for object in objects {
+            take(notes, RecordedLine { number, object })?;
+        }
     }
-    Ok(out)
+    Ok(())
+}
+
+/// Receives the documents of a file one at a time, each with a name.
+type TakeRow<'a> = dyn FnMut(&Document<'_>, Option<String>) -> Result<(), Ended> + 'a;
+
+/// Passes on the documents of a format with one document per line, and several on one line one by one.
+/// A text that breaks off is passed on as it is. Only a document that is alone has no name.
+pub(super) fn rows(source: &Source<'_>, take: &mut TakeRow<'_>) -> Result<(), Ended> {
+    let mut lines = source.lines()?.peekable();
+    while let Some(line) = lines.next() {
+        let (number, text) = line?;
+        let (objects, torn) = match serde_json::from_str::<IgnoredAny>(&text) {
+            Ok(_) => Default::default(),
+            Err(_) => LineReader::default().objects(&text),
+        };
+        let mut texts: Vec<String> =
+            objects.into_iter().map(|object| Value::Object(object).to_string()).collect();
+        if texts.is_empty() || torn.is_some() {
+            texts.insert(0, text);
+        }
+        let alone = number == 1 && texts.len() == 1 && lines.peek().is_none();
+        for (n, text) in texts.iter().enumerate() {
+            let place = if n == 0 { number.to_string() } else { format!("{number}.{n}") };
+            let name = (!alone).then(|| format!("{}-{place}", source.stem()));
+            take(&Document { line: number, ..Document::new(text, source.name()) }, name)?;
+        }
+    }
+    Ok(())
 }
 
 /// Passes on the one session of an input with an object on each line, and of its companion files,

@@ -38,7 +38,7 @@ pub(crate) mod testing;
 pub(crate) mod time;
 mod unpack;
 
-pub(crate) use foreign::program as foreign_program;
+pub use foreign::program as foreign_program;
 pub use format::{Format, Imported};
 pub use recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,

@@ -6,8 +6,8 @@ use ctxbench_util::plural::pluralize;
 use crate::bounds;
 use crate::check::Located;
 
-/// Removes counters of prompts that no call can have had: far larger than the window and than all that
-/// was said. Returns a warning.
+/// Removes counters that no call can have had: prompt and reply far larger than the window and than all
+/// that was said. Returns a warning.
 pub(super) fn drop_impossible_counters(
     header: &Header,
     items: &mut [Located],
@@ -20,8 +20,9 @@ pub(super) fn drop_impossible_counters(
     const LARGEST_WINDOW: u64 = 1_100_000;
     let window = header.context_window.unwrap_or(LARGEST_WINDOW);
     // Larger ones are no numbers of tokens and told as such.
+    let all = |usage: &RecordedUsage| usage.prompt().saturating_add(usage.output);
     let beyond = |usage: &RecordedUsage| {
-        (window.saturating_add(window / 4)..bounds::TOKENS).contains(&usage.prompt())
+        (window.saturating_add(window / 4)..bounds::TOKENS).contains(&all(usage))
     };
     let mut usages = items.iter().filter_map(|i| i.entry.as_reply()?.usage.as_ref());
     usages.any(beyond).then_some(())?;
@@ -30,19 +31,19 @@ pub(super) fn drop_impossible_counters(
     let mut dropped = Vec::new();
     for Located { line, entry } in items {
         if let Entry::Assistant(a) = entry
-            && let Some(usage) = a.usage.take_if(|u| beyond(u) && u.prompt() > said + UNSEEN)
+            && let Some(usage) = a.usage.take_if(|u| beyond(u) && all(u) > said + UNSEEN)
         {
-            dropped.push((*line, usage.prompt()));
+            dropped.push((*line, all(&usage)));
         }
     }
-    let &(line, prompt) = dropped.first()?;
+    let &(line, tokens) = dropped.first()?;
     let more = match dropped.len() {
         1 => String::new(),
         n => format!("; so are those of {}", pluralize(n - 1, "more reply")),
     };
     Some(format!(
-        "{file}:{line}: the counters tell of a prompt of {prompt} tokens, in a window of {window} and a \
-         session of {said}; they cannot be right and are left out{more}"
+        "{file}:{line}: the counters tell of a prompt and a reply of {tokens} tokens, in a window of \
+         {window} and a session of {said}; they cannot be right and are left out{more}"
     ))
 }
 

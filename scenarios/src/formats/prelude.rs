@@ -13,7 +13,7 @@ pub(super) use super::lines::{
 pub(super) use super::messages::{self, MessageReader, content, definitions, text_of};
 pub(super) use super::recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
-    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, added, known, tokens,
+    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, added, cost, known, tokens,
     weigh_reasoning,
 };
 pub(super) use super::source::{Head, Source, unpacked};

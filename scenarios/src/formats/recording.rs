@@ -51,15 +51,20 @@ impl Recording {
         self.broken.get_or_insert((line, what));
     }
 
-    /// Links each step to the one before it in its conversation if the reader named no step.
+    /// Links each step to the one before it in its conversation if the reader named no step. What
+    /// the session ends with does not follow a branch that was given up.
     pub(super) fn link(&mut self) {
         if self.steps.iter().any(|s| s.name.is_some()) {
             return;
         }
-        let mut tips: HashMap<Option<String>, String> = HashMap::new();
+        let (mut newest, mut kept) = (HashMap::new(), HashMap::new());
         for (n, step) in self.steps.iter_mut().enumerate() {
             let name = format!("step {n}");
-            step.parent = tips.insert(step.agent.clone(), name.clone());
+            let before = newest.insert(step.agent.clone(), name.clone());
+            step.parent = match step.view {
+                View::Calls => before,
+                View::Both | View::Session => kept.insert(step.agent.clone(), name.clone()),
+            };
             step.name = Some(name);
         }
     }
@@ -86,6 +91,15 @@ impl RecordingStep {
     /// Creates a step of the main conversation without names.
     pub(super) fn new(line: usize, stamp: Option<String>, what: StepKind) -> RecordingStep {
         RecordingStep { line, stamp, what, ..RecordingStep::default() }
+    }
+
+    /// Creates a call of which only the cost is known, by the program's own words.
+    pub(super) fn of_cost(line: usize, model: Option<String>, usd: f64) -> RecordingStep {
+        let billing = Billing { told_usd: Some(usd), ..Billing::default() };
+        let counters = Ok(Counters { billing, ..Counters::default() });
+        let call = RecordingReply::new(format!("cost on line {line}"), Vec::new());
+        let what = StepKind::Reply(RecordingReply { counters, model, ..call });
+        RecordingStep { view: View::Calls, ..RecordingStep::new(line, None, what) }
     }
 }
 
@@ -416,6 +430,11 @@ const MAX_TOKENS: u64 = 1 << 40;
 pub(super) fn tokens(value: &Value) -> Option<u64> {
     let whole = |f: &f64| f.fract() == 0.0 && (0.0..=MAX_TOKENS as f64).contains(f);
     value.as_u64().or_else(|| value.as_f64().filter(whole).map(|f| f as u64))
+}
+
+/// Returns a cost in USD that the program itself computed. Programs write 0 where they know no price.
+pub(super) fn cost(value: Option<&Value>) -> Option<f64> {
+    value?.as_f64().filter(|usd| *usd > 0.0)
 }
 
 /// Reads a counter. A value that is not a number of tokens becomes 0, and an impossibly large value

@@ -8,14 +8,15 @@ use std::fs;
 use std::io::{self, BufRead, Read, Seek};
 use std::path::Path;
 
+use ctxbench_formats::lines::LineReader;
 use flate2::Crc;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use zip::{CompressionMethod, ZipArchive};
 
 use super::json;
 use super::unpack::{self, MAX_HELD_BYTES, Packing};
 use crate::error::InputError;
-use crate::escapes;
 
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -338,12 +339,12 @@ impl Head {
                 let mut out = Vec::new();
                 while let Some((_, line)) = lines.next() {
                     let cut = !self.whole && lines.peek().is_none();
-                    let value = match escapes::from_str(line) {
-                        Err(_) if cut => json::beginning(line),
-                        other => other.unwrap_or_default(),
-                    };
-                    if let Value::Object(object) = value {
-                        out.push(object);
+                    match LineReader::default().objects(line) {
+                        (objects, None) => out.extend(objects),
+                        (_, Some(_)) if cut => {
+                            out.extend(json::beginning(line).as_object().cloned());
+                        }
+                        (_, Some(_)) => {}
                     }
                 }
                 out
@@ -354,11 +355,19 @@ impl Head {
     /// Returns whether the file is a single JSON value over several lines, and not a value per
     /// line.
     pub fn is_document(&self) -> bool {
-        let Some((_, first)) = numbered(&self.text).next() else { return false };
-        let one_line = !self.whole && numbered(&self.text).nth(1).is_none();
+        let mut lines = numbered(&self.text).map(|(_, line)| line);
+        let Some(first) = lines.next() else { return false };
+        let second = lines.next();
+        let is_json = |text: &str| {
+            let values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+            values.into_iter().all(|value| value.is_ok())
+        };
+        let is_object = |line: &str| line.starts_with("{\"") && is_json(line);
         first.starts_with(['{', '['])
-            && !one_line
-            && serde_json::from_str::<serde::de::IgnoredAny>(first).is_err()
+            && (self.whole || second.is_some())
+            && !is_json(first)
+            // The first of several lines may break off.
+            && (!second.is_some_and(is_object) || is_json(&self.text))
     }
 }
 
@@ -475,7 +484,14 @@ mod tests {
     fn a_document_is_no_row_of_lines() {
         let is = |t: &str| Head::from_text(t, "x").is_document();
         assert!(is("{\n \"a\": 1\n}") && is("[\n{}\n]"));
-        assert!(!is("{\"a\":1}\n{\"a\":2}") && !is("{\"a\":1}") && !is("") && !is("text"));
+        assert!(is("{\"a\":[\n{\"b\":1}\n]}") && !is("{\"a\":[\n{\"b\":1}\n{\"b\":2}"));
+        assert!(
+            !is("{\"a\":1}{\"a\":2}")
+                && !is("{\"a\":1}\n{\"a\":2}")
+                && !is("{\"a\":1}")
+                && !is("")
+                && !is("text")
+        );
     }
 
     #[test]

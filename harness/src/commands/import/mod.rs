@@ -197,6 +197,7 @@ impl Work {
         let is_session =
             sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(InputKind::Session);
         let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
+        let foreign = formats::foreign_program(&head);
         let why = match sniff(&source) {
             _ if head.text.trim().is_empty() => {
                 return Some(LoadError::Empty { path: path.to_path_buf() }.into());
@@ -206,6 +207,10 @@ impl Work {
             }
             Some(InputKind::Session) if is_session => return None,
             Some(InputKind::Recording(_) | InputKind::Scenario) => return None,
+            Some(InputKind::Session) | None if let Some(program) = foreign => {
+                let why = format!("a recording of {program}, which ctxbench does not read");
+                return Some(anyhow!("{}: {why}", path.display()));
+            }
             Some(InputKind::Session) | None => {
                 "not a recording that is known here; `ctxbench import --help` lists the formats"
             }

@@ -241,13 +241,8 @@ fn count(text: &str, line: usize, spent: &mut f64, steps: &mut Vec<RecordingStep
         return;
     }
     reply.counters = Err("its counters are rounded".to_string());
-    if billing.told_usd.is_some() {
-        let counters = Ok(Counters { billing, ..Counters::default() });
-        let call = RecordingReply::new(format!("cost on line {line}"), Vec::new());
-        let call = RecordingReply { counters, model: reply.model.clone(), ..call };
-        let step = RecordingStep::new(line, None, StepKind::Reply(call));
-        steps.push(RecordingStep { view: View::Calls, ..step });
-    }
+    let model = reply.model.clone();
+    steps.extend(billing.told_usd.map(|usd| RecordingStep::of_cost(line, model, usd)));
 }
 
 /// Parses `$0.01 message, $0.03 session.`: the cost of the session, USD.

@@ -181,8 +181,10 @@ impl TranscriptReader {
             None => self.of_relay(id, counters.as_ref().map_or(0, Counters::prompt)),
         };
         let pieces = content(message.get("content"));
-        let response =
-            if id.is_empty() { format!("line {}", line.number) } else { format!("{id} {request}") };
+        let response = match id.is_empty() {
+            true => format!("line {} {}", line.number, str_of(o, "uuid").unwrap_or_default()),
+            false => format!("{id} {request}"),
+        };
         let mut reply = RecordingReply {
             id: string(message, "id").or(string(o, "uuid")),
             model,

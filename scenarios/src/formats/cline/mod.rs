@@ -4,8 +4,8 @@
 //!
 //! Rules, where the format leaves a choice:
 //! - A reply belongs to the newest request before it that has no reply yet, by their times; without
-//!   times, the newest reply belongs to the newest request. Requests without a reply were billed all
-//!   the same.
+//!   times, the newest reply belongs to the newest request. Requests without a reply, and those that
+//!   were deleted (`deleted_api_reqs`, their sum), were billed all the same.
 //! - The model of a reply is its own (`modelInfo`), or else the newest that the metadata names before
 //!   it.
 
@@ -53,9 +53,11 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let named = source.folder().and_then(|f| Some(f.parent()?.file_name()?.to_owned()));
     out.id = named.map(|name| name.to_string_lossy().into_owned());
     let id = out.id.clone().unwrap_or_default();
-    let requests = ui.flatten().map(|ui| requests(&ui, &id)).unwrap_or_default();
+    let ui = ui.flatten().unwrap_or_default();
+    let [requests, deleted] =
+        ["api_req_started", "deleted_api_reqs"].map(|say| requests(&ui, say, &id));
     let models = metadata.flatten().map(|m| models(&m)).unwrap_or_default();
-    out.steps = steps(messages, requests, &models);
+    out.steps = steps(messages, requests, deleted, &models);
     sink(Ok(out))
 }
 
@@ -63,14 +65,14 @@ fn json_of(path: &Path) -> Option<Value> {
     escapes::from_str(&Source::at(path).text().ok()?).ok()
 }
 
-/// Returns the requests in order. Each says its counters as JSON in a text.
-fn requests(ui: &Value, task: &str) -> Vec<BilledRequest> {
-    let started = |m: &&Value| m["say"] == "api_req_started";
+/// Returns the requests of this kind in order. Each says its counters as JSON in a text.
+fn requests(ui: &Value, say: &str, task: &str) -> Vec<BilledRequest> {
+    let is_of_kind = |m: &&Value| m["say"] == say;
     let request = |m: &Value| {
         let told: Map<String, Value> = escapes::from_str(m["text"].as_str()?).ok()?;
         let names = ["tokensIn", "cacheReads", "cacheWrites", "tokensOut"];
         let mut counters = Counters::read(&told, names);
-        counters.billing.told_usd = told.get("cost").and_then(Value::as_f64);
+        counters.billing.told_usd = cost(told.get("cost"));
         if counters.prompt() + counters.output == 0 {
             return None;
         }
@@ -78,7 +80,7 @@ fn requests(ui: &Value, task: &str) -> Vec<BilledRequest> {
         let name = format!("{task} {}", at_ms.unwrap_or_default());
         Some(BilledRequest { at_ms, counters: counters.called(&*name) })
     };
-    ui.as_array().into_iter().flatten().filter(started).filter_map(request).collect()
+    ui.as_array().into_iter().flatten().filter(is_of_kind).filter_map(request).collect()
 }
 
 /// Returns the models of a task with the times from which they were used.
@@ -93,6 +95,7 @@ fn models(metadata: &Value) -> Vec<(u64, String)> {
 fn steps(
     messages: Vec<RecordedLine>,
     requests: Vec<BilledRequest>,
+    deleted: Vec<BilledRequest>,
     models: &[(u64, String)],
 ) -> Vec<RecordingStep> {
     let is_reply = |m: &RecordedLine| str_of(&m.object, "role") == Some("assistant");
@@ -134,7 +137,7 @@ fn steps(
         }
     }
     let line = reader.out.steps.last().map_or(1, |step| step.line);
-    let rest = requests.map(|request| alone(line, request, &model_at));
+    let rest = requests.chain(deleted).map(|request| alone(line, request, &model_at));
     reader.out.steps.extend(rest.collect::<Vec<_>>());
     reader.out.steps
 }

@@ -58,12 +58,12 @@ pub(super) struct RolloutCalls {
 
 impl RolloutCalls {
     /// Adds a part to the open reply. Returns the name of the reply.
-    pub(super) fn part(&mut self, line: usize, step: usize) -> String {
+    pub(super) fn part(&mut self, step: usize) -> String {
         if self.ended {
             (self.open, self.searches) = (None, 0);
         }
         self.ended = false;
-        let (name, steps) = self.open.get_or_insert_with(|| (format!("line {line}"), Vec::new()));
+        let (name, steps) = self.open.get_or_insert_with(|| (format!("step {step}"), Vec::new()));
         steps.push(step);
         name.clone()
     }

@@ -147,7 +147,7 @@ impl RolloutReader {
 
     /// Adds a step that follows the newest one.
     fn chained(&mut self, at: RecordingStep, what: StepKind) {
-        let name = Some(format!("line {}", at.line));
+        let name = Some(format!("step {}", self.out.steps.len()));
         let parent = std::mem::replace(&mut self.tip, name.clone());
         self.push(RecordingStep { name, parent, ..at }, what);
     }
@@ -252,6 +252,19 @@ impl RolloutReader {
             let sums = sums.map(|k| total.get(k).and_then(tokens).unwrap_or_default());
             format!("{thread} {sums:?}")
         });
+        let of = |usage: Option<&Value>, key: &str| usage?.get(key).and_then(tokens);
+        let [input, output] = ["input_tokens", "output_tokens"].map(|key| {
+            let before = of(self.total.as_ref(), key).zip(last.get(key).and_then(tokens));
+            let grown = of(total.as_ref(), key).zip(before);
+            grown.map_or(0, |(now, (old, last))| now.saturating_sub(old.saturating_add(last)))
+        });
+        if !repeated && input + output > 0 {
+            self.out.left_out.push(format!(
+                "line {}: the totals grew by {input} input and {output} output tokens beyond the \
+                 counters of the call; what these were for is not recorded, and they are not billed",
+                at.line
+            ));
+        }
         self.total = total;
         if !repeated {
             self.count(at, CallRecord::new(last, id, false));
@@ -403,7 +416,7 @@ impl RolloutReader {
         if let Some((at, reply)) = self.calls.unreplied.take() {
             self.without_reply(at, reply);
         }
-        let response = self.calls.part(at.line, self.out.steps.len());
+        let response = self.calls.part(self.out.steps.len());
         let reply = RecordingReply::new(response, pieces);
         let reply = RecordingReply { model: self.model.clone(), ..reply };
         self.chained(at, StepKind::Reply(reply));

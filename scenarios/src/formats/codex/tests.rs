@@ -159,6 +159,16 @@ fn item(payload: Value) -> String {
     json!({"type": "response_item", "payload": payload}).to_string()
 }
 
+/// The totals before and after are 1,000 and 5,000, and the call had 1,500.
+#[test]
+fn totals_that_grow_beyond_the_counters_are_told() {
+    let said = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]});
+    let lines = [count(1_000, 1_000, 0), item(said), count(5_000, 1_500, 0)];
+    let (_, warnings) = import(&format!("{ROLLOUT}{}", lines.join("\n")));
+    let told = "line 21: the totals grew by 2500 input and 0 output tokens";
+    assert!(warnings.iter().any(|w| w.starts_with(told)), "{warnings:?}");
+}
+
 #[test]
 fn calls_that_were_taken_back_or_have_no_reply_are_paid() {
     let said =

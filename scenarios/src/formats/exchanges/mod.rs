@@ -46,7 +46,12 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn sniff(head: &Head) -> bool {
-    head.objects().next().is_some_and(|o| str_of(o, "type") == Some("ctxbench_recording"))
+    let is_exchange = |o: &Map<String, Value>| o.contains_key("wire") && o.contains_key("at_ms");
+    head.objects().any(|o| match str_of(o, "type") {
+        Some("ctxbench_recording") => true,
+        // The first line may break off.
+        kind => kind == Some("exchange") && is_exchange(o),
+    })
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
@@ -104,14 +109,15 @@ pub fn summaries(source: &Source<'_>) -> Result<Vec<Summarised>, InputError> {
     let sorted = sorted::sorted(&all);
     let mut bodies = Bodies::default();
     let mut found = Vec::new();
-    for line in source.lines()? {
-        let (number, text) = line?;
-        let Ok(Line::Exchange(exchange)) = escapes::from_str(&text) else { continue };
+    let mut add = |line: RecordedLine| {
+        let Ok(Line::Exchange(exchange)) = serde_json::from_value(line.object.into()) else {
+            return;
+        };
         let body = exchange.body.as_ref().and_then(|b| bodies.unpack(exchange.number, b).ok());
-        let wrote = |i: &&usize| all.all[**i].line == number;
-        let (Some(body), Some(i)) = (body, sorted.summaries.iter().find(wrote)) else { continue };
+        let wrote = |i: &&usize| all.all[**i].number == exchange.number;
+        let (Some(body), Some(i)) = (body, sorted.summaries.iter().find(wrote)) else { return };
         let of = &all.all[*i];
-        let (Ok(reply), Some(wire)) = (&of.reply, wire::find(of.wire)) else { continue };
+        let (Ok(reply), Some(wire)) = (&of.reply, wire::find(of.wire)) else { return };
         let words = joined_text(&reply.parts, "\n");
         if !words.is_empty() {
             found.push(Summarised {
@@ -124,6 +130,10 @@ pub fn summaries(source: &Source<'_>) -> Result<Vec<Summarised>, InputError> {
                 output: reply.usage.output,
             });
         }
-    }
+    };
+    lines::each_object(source, &mut Recording::default(), &mut |_, line| {
+        add(line);
+        Ok(())
+    })?;
     Ok(found)
 }

@@ -75,10 +75,8 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
     let (mut unknown, mut passed) = (Unknown::new(), 0);
     let mut bodies = Bodies::default();
     let file = source.name();
-    let mut lines = source.lines()?.peekable();
-    while let Some(line) = lines.next() {
-        let (number, text) = line?;
-        match escapes::from_str::<Line>(&text) {
+    lines::each_object(source, out, &mut |out, RecordedLine { number, object }| {
+        match serde_json::from_value(object.into()) {
             Ok(Line::CtxbenchRecording(header)) if header.version > VERSION => {
                 let what = format!("version {} of the recording", header.version);
                 let (expected, fix) =
@@ -101,14 +99,12 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
             }
             Ok(Line::Passed(call)) if !call.known => passed += 1,
             Ok(Line::Passed(_)) => {}
-            Err(e) if lines.peek().is_none() && e.is_eof() => out.warnings.push(format!(
-                "{file}:{number}: the last line breaks off; the lines before it are used"
-            )),
             Err(e) => {
                 out.leave_out(file, number, format!("not a line of a recording ({e})"));
             }
         }
-    }
+        Ok(())
+    })?;
     found.all.sort_by_key(|e| e.number);
     out.left_out.extend(unknown.into_iter().map(|(kind, n)| {
         format!("{file}: {n} × content of the kind {kind:?}, which is not modelled; left out")

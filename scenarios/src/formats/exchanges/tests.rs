@@ -346,7 +346,10 @@ fn lost_lines_take_no_more_with_them_than_they_must() {
     // A lost line that others refer to.
     let lost = format!("{}\nnoise\n{}\n", lines[0], lines[2]);
     let e = read(&lost).unwrap_err().to_string();
-    assert!(e.contains("r.jsonl:2: not a line") && e.contains("like that of exchange 1"), "{e}");
+    assert!(
+        e.contains("r.jsonl:2: not a JSON object") && e.contains("like that of exchange 1"),
+        "{e}"
+    );
     let newer = lines[0].replace("\"version\":1", "\"version\":2");
     let e = read(&newer).unwrap_err().to_string();
     assert!(e.starts_with("r.jsonl:1: version 2 of the recording; expected version 1"), "{e}");

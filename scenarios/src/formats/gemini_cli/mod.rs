@@ -8,19 +8,22 @@
 //!   its counters are those of the last one, with a prompt that contained the others.
 //! - `input` contains the tokens read from the cache, and not those of tools at the provider (`tool`),
 //!   which are billed as input. Thoughts are billed as output.
-//! - Lines `$rewindTo` take back a message and everything after it; `$set` may replace the
-//!   messages, as a compression does: the file then lacks the earlier ones.
+//! - Lines `$rewindTo` take back a message and everything after it; their calls are paid all the
+//!   same. `$set` may replace the messages. If replies are gone then, it is a compression, and a new
+//!   message of the user in it is the summary. A `.json` chat lacks what was there before one.
 //! - Notes of the program to the user (`info`, `warning`, `error`) are left out.
+
+use std::collections::HashSet;
 
 use crate::formats::prelude::*;
 use ctxbench_formats::gemini_cli::{self, Chat};
-use ctxbench_util::plural::pluralize;
 
 pub(super) const FORMAT: Format = Format {
     title: "Gemini CLI",
     name: "gemini-cli",
-    untold: "system prompt, tools and context of the program, what was there before a compression, \
-             the messages of subagents, and counters of requests that were joined into one message",
+    untold: "system prompt, tools and context of the program, requests for compressions and, in \
+             `.json` chats, what was there before one, the messages of subagents, and counters of \
+             requests that were joined into one message",
     sniff,
     read,
     parts: no_parts,
@@ -39,17 +42,16 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let head = source.head()?;
     let mut out = Recording::default();
     let whole = head.value().get("messages").is_some();
-    let session = head.value().get("sessionId").and_then(Value::as_str).unwrap_or_default();
-    let messages = if whole || head.objects().next().is_none() {
+    let mut reader = ChatReader::default();
+    if whole || head.objects().next().is_none() {
         let text = source.text()?;
-        document(&Document::new(&text, source.name()), &mut out)?
+        for message in document(&Document::new(&text, source.name()), &mut out)? {
+            reader.message(message, View::Both);
+        }
     } else {
-        changes(of_lines(source, &mut out)?, &mut out)
-    };
-    for (n, message) in (1..).zip(messages) {
-        steps(n, message, session, &mut out.steps);
+        reader.changes(of_lines(source, &mut out)?, &mut out);
     }
-    sink(Ok(out))
+    sink(Ok(Recording { steps: reader.steps, ..out }))
 }
 
 fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<RecordedLine>, InputError> {
@@ -59,39 +61,100 @@ fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<Recorded
     Ok(document.objects(members.raw("messages"), out))
 }
 
-/// Returns the messages that result from the lines of changes.
-fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
-    let chat = Chat::from_lines(lines);
-    out.title = string(&chat.properties, "summary");
-    out.of_subagent = str_of(&chat.properties, "kind") == Some("subagent");
-    out.left_out.extend(chat.replaced.iter().map(|(line, messages)| {
-        let gone = pluralize(*messages, "message");
-        format!("line {line} replaces {gone}, as a compression does; left out")
-    }));
-    chat.messages
+#[derive(Default)]
+struct ChatReader {
+    /// Ids of the messages so far.
+    told: HashSet<String>,
+    /// Number of messages so far.
+    count: usize,
+    steps: Vec<RecordingStep>,
 }
 
-fn steps(n: usize, message: RecordedLine, session: &str, out: &mut Vec<RecordingStep>) {
-    let RecordedLine { number: line, object: o } = message;
-    let stamp = string(&o, "timestamp");
-    let id = string(&o, "id");
-    let what = match str_of(&o, "type") {
-        Some("user") => StepKind::question(id, content(o.get("content"))),
-        Some("gemini") => StepKind::Reply(reply(n, id, session, &o)),
-        Some("info" | "error" | "warning") => return,
-        kind => StepKind::Unknown(format!("message of the type {:?}", kind.unwrap_or_default())),
-    };
-    out.push(RecordingStep::new(line, stamp.clone(), what));
-    for (i, call) in objects(&o, "toolCalls").enumerate() {
-        let Some(pieces) = result(call) else { continue };
-        let stamp = string(call, "timestamp").or(stamp.clone());
-        let is_error = matches!(str_of(call, "status"), Some("error" | "cancelled"));
-        let what = StepKind::result(call_id(call, n, i), pieces, is_error);
-        out.push(RecordingStep::new(line, stamp, what));
+impl ChatReader {
+    /// Follows the lines of changes.
+    fn changes(&mut self, lines: Vec<RecordedLine>, out: &mut Recording) {
+        let chat = Chat::from_lines(lines);
+        out.title = string(&chat.properties, "summary");
+        out.of_subagent = str_of(&chat.properties, "kind") == Some("subagent");
+        let (starts, mut states): (Vec<usize>, Vec<_>) = chat.replaced.into_iter().unzip();
+        states.push(chat.messages);
+        let is_reply = |m: &&RecordedLine| str_of(&m.object, "type") == Some("gemini");
+        let mut replies = HashSet::new();
+        for (start, state) in std::iter::once(0).chain(starts).zip(states) {
+            let ids: HashSet<_> = state.iter().map(|m| string(&m.object, "id")).collect();
+            let is_compressed = replies.iter().any(|id| !ids.contains(id));
+            replies = state.iter().filter(is_reply).map(|m| string(&m.object, "id")).collect();
+            if is_compressed {
+                self.compression(start, state.first());
+            }
+            for message in state {
+                // The replacement itself repeats the messages that stay.
+                match message.number == start {
+                    true => self.replacement(message, is_compressed),
+                    false => self.message(message, View::Both),
+                }
+            }
+        }
+        chat.taken_back.into_iter().for_each(|m| self.message(m, View::Calls));
+        self.steps.sort_by_key(|step| step.line);
+    }
+
+    fn compression(&mut self, line: usize, first: Option<&RecordedLine>) {
+        let counted =
+            |s: &RecordingStep| s.what.any_reply()?.counters.as_ref().ok().map(Counters::context);
+        let pre_tokens = self.steps.iter().rev().find_map(counted);
+        let what = RecordingCompaction { pre_tokens, ..RecordingCompaction::default() };
+        let stamp = first.and_then(|m| string(&m.object, "timestamp"));
+        self.steps.push(RecordingStep::new(line, stamp, StepKind::Compaction(what)));
+    }
+
+    /// Adds a message of a replacement, unless it is known or the program's own.
+    fn replacement(&mut self, message: RecordedLine, is_compressed: bool) {
+        let RecordedLine { number: line, object: o } = &message;
+        let pieces = content(o.get("content"));
+        if !is_compressed && !pieces.is_empty() {
+            return self.message(message, View::Both);
+        }
+        if is_compressed && str_of(o, "type") == Some("user") && self.is_new(o) {
+            let step = RecordingStep::new(*line, string(o, "timestamp"), StepKind::Summary(pieces));
+            self.steps.push(step);
+        }
+    }
+
+    fn is_new(&mut self, o: &Map<String, Value>) -> bool {
+        string(o, "id").is_none_or(|id| self.told.insert(id))
+    }
+
+    fn message(&mut self, message: RecordedLine, view: View) {
+        let RecordedLine { number: line, object: o } = message;
+        if !self.is_new(&o) {
+            return;
+        }
+        self.count += 1;
+        let n = self.count;
+        let stamp = string(&o, "timestamp");
+        let id = string(&o, "id");
+        let what = match str_of(&o, "type") {
+            Some("user") => StepKind::question(id, content(o.get("content"))),
+            Some("gemini") => StepKind::Reply(reply(n, id, &o)),
+            Some("info" | "error" | "warning") => return,
+            kind => {
+                StepKind::Unknown(format!("message of the type {:?}", kind.unwrap_or_default()))
+            }
+        };
+        let step = RecordingStep { view, ..RecordingStep::new(line, stamp, what) };
+        self.steps.push(step.clone());
+        for (i, call) in objects(&o, "toolCalls").enumerate() {
+            let Some(pieces) = result(call) else { continue };
+            let stamp = string(call, "timestamp").or(step.stamp.clone());
+            let is_error = matches!(str_of(call, "status"), Some("error" | "cancelled"));
+            let what = StepKind::result(call_id(call, n, i), pieces, is_error);
+            self.steps.push(RecordingStep { stamp, what, ..step.clone() });
+        }
     }
 }
 
-fn reply(n: usize, id: Option<String>, session: &str, o: &Map<String, Value>) -> RecordingReply {
+fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> RecordingReply {
     let mut pieces = Vec::new();
     for thought in objects(o, "thoughts") {
         let words = ["subject", "description"].map(|k| str_of(thought, k));
@@ -106,7 +169,8 @@ fn reply(n: usize, id: Option<String>, session: &str, o: &Map<String, Value>) ->
         let name = str_of(call, "name").unwrap_or_default();
         MessagePart::call(&call_id(call, n, i), name, call.get("args"))
     }));
-    let call = id.as_ref().map(|id| format!("{session} {id}"));
+    let time = str_of(o, "timestamp").unwrap_or_default();
+    let call = id.as_ref().map(|id| format!("{id} {time}"));
     let counters = counters(o).map(|c| c.called(call.as_deref()));
     RecordingReply {
         id,

@@ -64,13 +64,54 @@ fn changes_in_lines_end_with_the_last_state() {
         "result![c]: denied",
     ];
     assert_eq!(describe(&loaded.session), expected);
-    // A compression replaces the messages.
     let compressed =
         json!({"$set": {"messages": [{"id": "8", "type": "user", "content": "summary"}]}});
     let loaded = import(&format!("{}\n{compressed}\n{}", lines.join("\n"), model("9", "ok")));
-    assert_eq!(describe(&loaded.session), ["user: summary", "model: ok"]);
-    let told = loaded.warnings.join("\n");
-    assert!(told.contains("line 12 replaces 5 messages"), "{told}");
+    let after = ["compaction: None None Some(\"summary\")", "model: ok"];
+    assert_eq!(describe(&loaded.session), [&expected[..], &after].concat());
+}
+
+/// Three calls of 10,000, 10,100 and 10,200 tokens; the second is taken back. A compression keeps the
+/// last turn, and a call of 4,000 tokens follows.
+#[test]
+fn calls_before_a_rewind_or_a_compression_are_billed() {
+    let user = |id: &str, text: &str| json!({"id": id, "type": "user", "content": text});
+    let model = |id: &str, tokens: u64| {
+        let tokens = json!({"input": tokens, "output": 40, "cached": 0, "thoughts": 30});
+        json!({"id": id, "type": "gemini", "content": id, "tokens": tokens, "model": "gemini-3-pro"})
+    };
+    let snapshot = user("s1", "<state_snapshot>8443</state_snapshot>");
+    let thanks = json!({"id": "s2", "type": "gemini", "content": "Got it."});
+    let kept = [snapshot, thanks, user("u3", "three"), model("m3", 10_200)];
+    let lines = [
+        user("u1", "one"),
+        model("m1", 10_000),
+        user("u2", "two"),
+        model("m2", 10_100),
+        json!({"$rewindTo": "u2"}),
+        user("u3", "three"),
+        model("m3", 10_200),
+        json!({"$set": {"messages": kept}}),
+        user("u4", "four"),
+        model("m4", 4_000),
+    ];
+    let lines = lines.map(|line| line.to_string()).join("\n");
+    let expected = [
+        "user: one",
+        "model: m1",
+        "user: three",
+        "model: m3",
+        "compaction: Some(10270) None Some(\"<state_snapshot>8443</state_snapshot>\")",
+        "user: four",
+        "model: m4",
+        "call: 10100",
+    ];
+    assert_eq!(describe(&import(&format!("{HEAD}\n{lines}")).session), expected);
+    // Clearing results replaces the messages as well, and keeps the replies.
+    let masked = [user("u1", "one"), model("m1", 10_000), user("r", "")];
+    let lines = [user("u1", "one"), model("m1", 10_000), json!({"$set": {"messages": masked}})];
+    let lines = lines.map(|line| line.to_string()).join("\n");
+    assert_eq!(describe(&import(&format!("{HEAD}\n{lines}")).session), ["user: one", "model: m1"]);
 }
 
 #[test]

@@ -34,17 +34,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended
     if head.objects().next().map(|o| Value::Object(o.clone())).is_some_and(|o| is_message(&o)) {
         return one_message_per_line(source, sink);
     }
-    let mut lines = source.lines()?.peekable();
-    while let Some(line) = lines.next() {
-        let (number, text) = line?;
-        // A file with one line is also a document. With several, the line number distinguishes
-        // them.
-        let alone = number == 1 && lines.peek().is_none();
-        let document = Document { line: number, ..Document::new(&text, source.name()) };
-        let id = (!alone).then(|| format!("{}-{number}", source.stem()));
-        sink(read_document(&document, id))?;
-    }
-    Ok(())
+    lines::rows(source, &mut |document, id| sink(read_document(document, id)))
 }
 
 /// Returns whether the array at the beginning of a text is a single conversation.

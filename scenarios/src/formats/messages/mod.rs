@@ -82,8 +82,12 @@ fn dialect(head: &Head) -> Option<MessageApi> {
     if lines.first().is_some_and(is_message) {
         return of_messages(&lines);
     }
-    let first = containers::conversation(head.value())?;
-    of_messages(&first)
+    // The first line may break off.
+    let first = lines.first().unwrap_or(head.value());
+    let answers = ["response", "completion"].iter().filter_map(|k| first.get(k)).chain([first]);
+    let mut messages = containers::conversation(first)?.into_owned();
+    messages.extend(answers.filter(|a| a.as_object().is_some_and(is_answer)).cloned());
+    of_messages(&messages)
 }
 
 fn of_messages(messages: &[Value]) -> Option<MessageApi> {
@@ -95,10 +99,8 @@ fn of_messages(messages: &[Value]) -> Option<MessageApi> {
             || blocks(m).any(|b| matches!(b, "input_text" | "output_text" | "input_image"))
     };
     let anthropic = |m: &&Map<String, Value>| {
-        // An answer of the Messages API is a message with a type.
-        let answer = str_of(m, "type") == Some("message") && m.contains_key("stop_reason");
         let blocks = || blocks(m);
-        answer
+        is_answer(m)
             || blocks().any(|b| {
                 content::is_tool(b) || matches!(b, "thinking" | "redacted_thinking" | "document")
             })
@@ -111,6 +113,11 @@ fn of_messages(messages: &[Value]) -> Option<MessageApi> {
         all if all.iter().any(responses) => Some(MessageApi::Responses),
         _ => Some(MessageApi::Chat),
     }
+}
+
+/// Returns whether a value is an answer of the Messages API: a message with a type.
+fn is_answer(m: &Map<String, Value>) -> bool {
+    str_of(m, "type") == Some("message") && m.contains_key("stop_reason")
 }
 
 fn blocks(m: &Map<String, Value>) -> impl Iterator<Item = &str> {

@@ -132,6 +132,11 @@ impl OpenCodeReader<'_, '_> {
         {
             one.counted(&info);
         }
+        // Some providers price the message only.
+        if let [PendingReply { counters: Some(counters), .. }] = replies.as_mut_slice() {
+            let usd = &mut counters.billing.told_usd;
+            *usd = usd.or(recording::cost(info.get("cost")));
+        }
         for (n, asked) in replies.into_iter().enumerate() {
             let PendingReply { pieces, results, counters, .. } = asked;
             let step = RecordingStep::new(line, time_of(&info), StepKind::Link);
@@ -207,7 +212,9 @@ impl PendingReply {
     /// Takes the counters of a step or a message.
     fn counted(&mut self, o: &Map<String, Value>) {
         let Some(tokens) = object_of(o, "tokens") else { return };
-        self.counters = Some(counters(tokens));
+        let mut counters = counters(tokens);
+        counters.billing.told_usd = recording::cost(o.get("cost"));
+        self.counters = Some(counters);
         let reasoning = tokens.get("reasoning").filter(|_| self.is_sealed);
         if let Some(reasoning) = reasoning.and_then(recording::tokens) {
             weigh_reasoning(self.pieces.iter_mut().collect(), reasoning);

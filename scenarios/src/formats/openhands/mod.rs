@@ -77,13 +77,10 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         let text = source.text()?;
         return sink(row(&Document::new(&text, source.name()), None));
     }
-    for line in source.lines()? {
-        let (number, text) = line?;
-        let id = format!("{}-{number}", source.stem());
-        let document = Document { line: number, ..Document::new(&text, source.name()) };
-        sink(row(&document, Some(id)))?;
-    }
-    Ok(())
+    lines::rows(source, &mut |document, id| {
+        let id = id.unwrap_or_else(|| format!("{}-{}", source.stem(), document.line));
+        sink(row(document, Some(id)))
+    })
 }
 
 /// Returns the session of a row. `id` names it if the row does not.

@@ -35,15 +35,16 @@ fn sniff(head: &Head) -> bool {
     let is_message = |o: &Map<String, Value>| {
         str_of(o, "type") == Some("message") && str_of(object_in(o, "message"), "role").is_some()
     };
-    head.objects().any(is_head) || head.objects().all(is_message) && head.objects().next().is_some()
+    // The first line may break off.
+    head.objects().any(|o| is_head(o) || is_message(o))
 }
 
 fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let is_message = |l: &RecordedLine| str_of(&l.object, "type") == Some("message");
     let left = given_up(&lines, ["id", "parentId"], is_message, file, &mut out);
     let mut reader = PiReader { out, ..PiReader::default() };
-    for (line, left) in lines.iter().zip(left) {
-        reader.line(line, if left { View::Calls } else { View::Both });
+    for (n, (line, left)) in lines.iter().zip(left).enumerate() {
+        reader.line(n, line, if left { View::Calls } else { View::Both });
     }
     // Files name no version of the program. Those of older formats are of older versions.
     let header = lines.iter().find(|l| str_of(&l.object, "type") == Some("session"));
@@ -67,12 +68,12 @@ struct PiReader {
 }
 
 impl PiReader {
-    fn line(&mut self, line: &RecordedLine, view: View) {
+    /// Reads object `n` of the file.
+    fn line(&mut self, n: usize, line: &RecordedLine, view: View) {
         let o = &line.object;
         let kind = str_of(o, "type").unwrap_or_default();
-        let id = string(o, "id")
-            .filter(|_| kind != "session")
-            .unwrap_or_else(|| format!("line {}", line.number));
+        let id =
+            string(o, "id").filter(|_| kind != "session").unwrap_or_else(|| format!("entry {n}"));
         let parent = match o.get("parentId") {
             Some(parent) => parent.as_str().map(str::to_string),
             None => self.tip.clone(),
@@ -125,18 +126,18 @@ impl PiReader {
                         _ => None,
                     }));
                 }
-                let counters = counters(&id, m);
+                let counters = counters(id.as_ref().or(step.stamp.as_ref()), m);
                 if counters.prompt() == 0 && counters.output > 0 {
                     // The session has the output. In the list of calls it has no counters.
                     if view == View::Both {
                         let told = Ok(counters.clone());
-                        let reply = reply(id.clone(), m, pieces.clone(), step.line, told);
+                        let reply = reply(id.clone(), m, pieces.clone(), step.name.clone(), told);
                         let (view, what) = (View::Session, StepKind::Reply(reply));
                         self.out.steps.push(RecordingStep { view, what, ..step.clone() });
                     }
                     view = View::Calls;
                 }
-                counted(id, m, pieces, step.line, counters)
+                counted(id, m, pieces, step.name.clone(), counters)
             }
             "toolResult" => {
                 let call_id = text("toolCallId").to_string();
@@ -177,12 +178,15 @@ impl PiReader {
     }
 }
 
-/// Reads the counters of a reply. Its entry and time, which a fork of the session repeats, name the
-/// call.
-fn counters(id: &Option<String>, m: &Map<String, Value>) -> Counters {
-    let call = id.as_ref().zip(m.get("timestamp")).map(|(id, time)| format!("{id} {time}"));
+/// Reads the counters of a reply. Its entry (its id or, in older files, its time) and the time of the
+/// request, which a fork of the session repeats, name the call.
+fn counters(entry: Option<&String>, m: &Map<String, Value>) -> Counters {
+    let call = entry.zip(m.get("timestamp")).map(|(entry, time)| format!("{entry} {time}"));
     let names = ["input", "cacheRead", "cacheWrite", "output"];
-    Counters::read(object_in(m, "usage"), names).called(call.as_deref())
+    let usage = object_in(m, "usage");
+    let mut counters = Counters::read(usage, names).called(call.as_deref());
+    counters.billing.told_usd = cost(object_in(usage, "cost").get("total"));
+    counters
 }
 
 /// Returns a reply, or a note if it has neither a prompt nor content.
@@ -190,7 +194,7 @@ fn counted(
     id: Option<String>,
     m: &Map<String, Value>,
     pieces: Vec<MessagePart>,
-    line: usize,
+    name: Option<String>,
     counters: Counters,
 ) -> StepKind {
     let counters = if counters.prompt() > 0 || !counters.wrong.is_empty() {
@@ -203,14 +207,14 @@ fn counted(
         }
         Err(text)
     };
-    StepKind::Reply(reply(id, m, pieces, line, counters))
+    StepKind::Reply(reply(id, m, pieces, name, counters))
 }
 
 fn reply(
     id: Option<String>,
     m: &Map<String, Value>,
     pieces: Vec<MessagePart>,
-    line: usize,
+    name: Option<String>,
     counters: Result<Counters, String>,
 ) -> RecordingReply {
     RecordingReply {
@@ -218,7 +222,7 @@ fn reply(
         model: string(m, "model"),
         counters,
         sent_ms: m.get("timestamp").and_then(Value::as_i64),
-        ..RecordingReply::new(format!("line {line}"), pieces)
+        ..RecordingReply::new(name, pieces)
     }
 }
 

@@ -9,7 +9,7 @@
 //! - A demonstration in one message comes before the task as context that was not typed; one that
 //!   is spread over messages stays as the model saw it.
 //! - Messages of another `agent` than the first are those of a subagent.
-//! - `model_stats` are sums over the run, and so no counters of a reply.
+//! - `model_stats` are sums over the run, and so no counters of a reply. Its cost is one call.
 
 use super::actions::Actions;
 use crate::formats::prelude::*;
@@ -65,6 +65,7 @@ fn read_attempt(document: &Document<'_>, members: &Members<'_>, id: Option<Strin
     let first = lines.first().and_then(|l| string(&l.object, "agent"));
     let is_demo = |o: &Map<String, Value>| flag(o, "is_demo");
     let alone = lines.iter().filter(|l| is_demo(&l.object)).count() == 1;
+    let last = lines.last().map_or(document.line, |l| l.number);
     let mut actions = Actions::default();
     for RecordedLine { number, mut object } in lines {
         if alone && is_demo(&object) && str_of(&object, "role") == Some("user") {
@@ -79,6 +80,9 @@ fn read_attempt(document: &Document<'_>, members: &Members<'_>, id: Option<Strin
         reader.agent = agent.filter(|a| first.as_ref().is_some_and(|f| f != a));
         reader.item(number, &object);
     }
+    let usd = cost(members.value("info").pointer("/model_stats/instance_cost"));
+    let paid = usd.map(|usd| RecordingStep::of_cost(last, reader.model.clone(), usd));
+    reader.out.steps.extend(paid);
     Recording { id, ..reader.out }
 }
 
