@@ -15,7 +15,6 @@ fn gated(new: &Results, base: &Results) -> GateReport {
     gate(new, &Baseline::from_results(base), &GateOptions::default())
 }
 
-/// Metrics of the failed checks.
 fn failed(report: &GateReport) -> Vec<&str> {
     report.with_outcome(Outcome::Fail).map(|c| c.metric.as_str()).collect()
 }
@@ -27,28 +26,6 @@ fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
     let report = gated(&new, &results());
     assert_eq!(report.passed(), report.with_outcome(Outcome::Fail).count() == 0);
     report.with_outcome(Outcome::Fail).map(|c| (c.metric.clone(), c.sentence())).collect()
-}
-
-#[test]
-fn each_gated_metric_turns_it_red_by_itself() {
-    type Change = fn(&mut RunRecord);
-    let changes: [(&str, Change); 6] = [
-        ("saved_pct", |r| r.summary.saved_pct = r.summary.saved_pct.map(|x| x - 0.6)),
-        ("cost_usd", |r| r.summary.cost_usd *= 1.011),
-        ("needs_kept_pct", |r| {
-            r.summary.needs_kept_pct = r.summary.needs_kept_pct.map(|x| x - 0.6)
-        }),
-        ("prefix_stability", |r| {
-            r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.006)
-        }),
-        ("integrity_failures", |r| r.summary.integrity_failures = 1),
-        ("status", |r| r.status = Status::Livelock),
-    ];
-    for (metric, change) in changes {
-        let found = failures(change);
-        assert_eq!(found.iter().map(|f| f.0.as_str()).collect::<Vec<_>>(), [metric], "{found:?}");
-        assert!(found[0].1.starts_with("login-bug × codex: "), "{}", found[0].1);
-    }
 }
 
 #[test]
@@ -150,13 +127,6 @@ fn a_session_that_has_grown_or_shrunk_is_another_one_whatever_it_costs() {
     // The baseline has no session length. A row that completed it cannot take more steps.
     let longer = |r: &mut RunRecord| r.summary.steps_completed = 150;
     assert_eq!(checks_of(|b| b.steps_total = None, longer), [(Outcome::Fail, said(120, 150))]);
-}
-
-#[test]
-fn another_window_is_not_compared() {
-    let found = checks_of(|_| {}, |r| r.window *= 2);
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].0 == Outcome::Fail && found[0].1.contains("another window"), "{found:?}");
 }
 
 #[test]
