@@ -23,7 +23,6 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 /// Name of a parser and a function that feeds it bytes.
 pub type Door = (&'static str, fn(&[u8]));
 
-/// All parsers.
 pub const DOORS: [Door; 20] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
@@ -151,7 +150,6 @@ fn block_on<T>(work: impl Future<Output = T>) {
     }
 }
 
-/// Returns every path of every wire.
 pub fn served() -> Vec<String> {
     let paths = |w: &Wire| {
         let model =

@@ -1,7 +1,5 @@
 //! Token counters on five kinds of text, in bytes per second.
 
-#![allow(missing_docs)]
-
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -11,7 +9,6 @@ use ctxbench_core::tokens::{bytes_div4_up, count_uncached, utf16_div4_round};
 
 const BYTES: usize = 16_384;
 
-/// A counter and its name.
 type Counter = (&'static str, fn(&str) -> u64);
 
 const COUNTERS: [Counter; 3] =

@@ -5,8 +5,6 @@
 //! Token counts are cached per text in a process, so the times are those of the engine, the strategy,
 //! the provider model and the measurements.
 
-#![allow(missing_docs)]
-
 use std::time::Instant;
 
 use ctxbench_benches::{model, session};

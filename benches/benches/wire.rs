@@ -1,7 +1,5 @@
 //! Encoding and decoding of requests in Anthropic's wire format, in bytes of the body per second.
 
-#![allow(missing_docs)]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use ctxbench_util::rng::SplitMix64;
 
-/// A kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Material {
     /// English sentences.
@@ -28,14 +27,12 @@ const NAMES: &str = "session token user cart order stock price retry clock cooki
 const CJK: &str = "登录 页面 返回 错误 因为 会话 已经 过期 我们 需要 检查 服务器 时间 設定 \
     ファイル を 確認 してから もう一度 試します 問題 は まだ 残って いる";
 
-/// Returns one of the words of a text.
 fn pick<'a>(random: &mut SplitMix64, words: &'a str) -> &'a str {
     let count = words.split(' ').count();
     words.split(' ').nth(random.below(count as u64) as usize).unwrap_or_default()
 }
 
 impl Material {
-    /// All kinds of text.
     pub const ALL: [Material; 5] =
         [Material::Prose, Material::Code, Material::Json, Material::Base64, Material::Cjk];
 

@@ -115,7 +115,6 @@ impl Part {
         }
     }
 
-    /// Returns the tool call; `None` for any other part.
     pub fn as_call(&self) -> Option<&ToolCall> {
         match self {
             Part::Call(call) => Some(call),

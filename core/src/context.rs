@@ -11,7 +11,6 @@ use thiserror::Error;
 use crate::block::{Block, BlockKind, CallRef, total_tokens};
 use crate::model::Counting;
 
-/// An edit that was refused.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum EditError {
     /// The edit would leave a result without its call.
@@ -32,7 +31,6 @@ pub struct Context {
 }
 
 impl Context {
-    /// Creates an empty context.
     pub(crate) fn new(counting: Counting) -> Self {
         Context { counting, ..Context::default() }
     }
@@ -52,7 +50,6 @@ impl Context {
         self.unsent_from
     }
 
-    /// Marks all blocks as sent.
     pub(crate) fn mark_sent(&mut self) {
         self.unsent_from = self.blocks.len();
     }

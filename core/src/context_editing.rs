@@ -150,7 +150,6 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// Returns the kind of each item of a prompt.
 fn kinds<P: PromptItem>(prompt: &[P]) -> impl Iterator<Item = ItemKind<'_>> {
     let mut head = true;
     prompt.iter().map(move |p| {
@@ -251,7 +250,6 @@ impl Decision {
         self.gone.is_empty() && self.results.is_empty() && self.inputs.is_empty()
     }
 
-    /// Applies the edits to a prompt.
     fn apply<P: PromptItem>(&self, mut prompt: Vec<P>) -> Vec<P> {
         for (at, text) in [(&self.results, CLEARED), (&self.inputs, CLEARED_INPUT)] {
             at.iter().for_each(|&i| prompt[i] = prompt[i].cleared(text));

@@ -30,7 +30,6 @@ pub struct Fixed {
     pub repo_map: Vec<Arc<Block>>,
     /// Files in the chat.
     pub files: Vec<Arc<Block>>,
-    /// Tool definitions.
     pub tools: Option<Arc<Tools>>,
     /// System prompt of summary requests, for products with a separate one.
     pub summary_base: Vec<Arc<Block>>,
@@ -57,7 +56,6 @@ pub fn is_server_clear(mechanism: &str) -> bool {
     SERVER_CLEARS.contains(&mechanism)
 }
 
-/// Options of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Whether [`Engine::events`] are kept, with the blocks of all earlier views. The host receives
@@ -115,12 +113,10 @@ fn count_new(view: &[Arc<Block>], unsent: &[Arc<Block>]) -> usize {
 }
 
 impl Engine {
-    /// Creates an engine for one conversation.
     pub fn new(model: Arc<Model>, host: Box<dyn Host>) -> Self {
         Engine::with_options(model, host, EngineOptions::default())
     }
 
-    /// Creates an engine with options.
     pub fn with_options(model: Arc<Model>, host: Box<dyn Host>, options: EngineOptions) -> Self {
         Engine {
             options,
@@ -395,7 +391,6 @@ impl Engine {
         self.note(Event::Background(task, step));
     }
 
-    /// Records an event.
     pub fn note(&mut self, event: Event) {
         let (before_request, at_ms) = (self.requests, self.host.now());
         let event = Arc::new(TimedEvent { before_request, at_ms, event });

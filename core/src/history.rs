@@ -51,7 +51,6 @@ impl History {
         self.messages.iter().rev().find(|m| &*m.key == key)
     }
 
-    /// Returns the newest result of a call, with its origin.
     pub fn result(&self, call_id: &str) -> Option<(Origin, &Arc<str>)> {
         self.messages.iter().rev().find_map(|m| {
             m.parts.iter().zip(0..).find_map(|(p, part)| match p {

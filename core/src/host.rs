@@ -34,7 +34,6 @@ impl Incoming {
 /// An input to the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A user message.
     User(Incoming),
     /// The user asks for a compaction.
     Compact {
@@ -44,7 +43,9 @@ pub enum Action {
     /// The program exited and reopened the session.
     Restart,
     /// Time passes.
-    Idle { ms: Millis },
+    Idle {
+        ms: Millis,
+    },
     /// Go back to a message, or summarise everything before or after it.
     Rewind {
         /// The session's id of the last message to keep, or of the message that divides the two sides.
@@ -97,12 +98,10 @@ impl RewindMode {
         }
     }
 
-    /// Returns whether the mode rewinds the conversation.
     pub fn restores_conversation(self) -> bool {
         matches!(self, RewindMode::Conversation | RewindMode::Both)
     }
 
-    /// Returns whether the mode rewinds files.
     pub fn restores_code(self) -> bool {
         matches!(self, RewindMode::Code | RewindMode::Both)
     }
@@ -113,7 +112,6 @@ impl RewindMode {
     }
 }
 
-/// The outcome of a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RewindStatus {
@@ -165,7 +163,6 @@ pub trait Host: Send {
     async fn caller(&mut self) -> Option<CallerAction> {
         None
     }
-    /// Runs tool calls.
     async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming>;
     /// Notifies the host that the history recorded the reply to the last normal request.
     fn on_reply(&mut self, _message: MessageId) {}
@@ -215,7 +212,6 @@ pub trait Host: Send {
 pub enum Event {
     /// A strategy decided that the context was too large.
     Trigger {
-        /// Name of the check.
         check: &'static str,
         /// The strategy's own count of the context, tokens.
         believed: u64,
@@ -245,7 +241,6 @@ pub enum Event {
     },
     /// The user had to intervene.
     Intervention(String),
-    /// A turn failed.
     TurnFailed(String),
     /// The program was killed before a tool result arrived.
     ToolKilled,
@@ -280,7 +275,10 @@ pub enum Event {
     /// A background summary made progress.
     Background(Task, BackgroundStep),
     /// An external strategy program reported its name and version.
-    Program { name: String, version: String },
+    Program {
+        name: String,
+        version: String,
+    },
     /// A log message of an external program, for the trace.
     ProgramLog(String),
     /// The strategy itself failed, so the run is over.
@@ -304,7 +302,6 @@ pub enum BackgroundStep {
     Unusable,
 }
 
-/// An event with its time.
 #[derive(Clone, Debug)]
 pub struct TimedEvent {
     /// Number of the next request.

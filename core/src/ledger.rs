@@ -23,7 +23,6 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Adds an answered request.
     pub fn add(&mut self, request: &Request, reply: &Reply) {
         let total = self.by_model.entry(request.model.name.clone()).or_default();
         total.requests += 1;
@@ -31,12 +30,10 @@ impl Ledger {
         total.cost.add(&cost_of_reply(&request.model, reply));
     }
 
-    /// Returns the totals per model.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelTotal)> {
         self.by_model.iter().map(|(k, v)| (&**k, v))
     }
 
-    /// Returns the total cost in USD.
     pub fn cost_usd(&self) -> f64 {
         self.by_model.values().map(|t| t.cost.total()).sum()
     }

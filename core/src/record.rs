@@ -10,7 +10,6 @@ use crate::request::Reply;
 use crate::strategy::Strategy;
 
 impl Engine {
-    /// Records a user message and adds it to the context.
     pub fn record_user(&mut self, strategy: &mut dyn Strategy, msg: &Incoming) -> MessageId {
         self.record(strategy, msg.key.clone(), Role::User, msg.parts.clone())
     }

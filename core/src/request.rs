@@ -13,14 +13,12 @@ use crate::time::Millis;
 use crate::tokens;
 use crate::usage::{Ttl, Usage};
 
-/// The purpose of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// The agent's main work.
     #[default]
     Sample,
-    /// A summary for a compaction.
     Summary,
     /// Keeping the prompt cache warm.
     Ping,
@@ -71,7 +69,6 @@ impl Tools {
         Some(Tools::from_json(json))
     }
 
-    /// Creates tools from a JSON array.
     pub fn from_json(json: Box<RawValue>) -> Arc<Self> {
         Arc::new(Tools { json, o200k: OnceLock::new(), hash: OnceLock::new() })
     }
@@ -81,7 +78,6 @@ impl Tools {
         *self.o200k.get_or_init(|| tokens::o200k(self.json.get()))
     }
 
-    /// Returns the hash of the array.
     pub fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| tokens::content_hash(self.json.get().as_bytes()))
     }
@@ -96,9 +92,7 @@ impl Tools {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum ClearTrigger {
-    /// Input tokens of the prompt.
     InputTokens(u64),
-    /// Number of tool uses in the prompt.
     ToolUses(u64),
 }
 
@@ -283,7 +277,6 @@ mod edit_json {
     }
 }
 
-/// One request to a model.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub purpose: Purpose,
@@ -385,7 +378,6 @@ pub struct Applied {
     pub thinking_tokens: u64,
 }
 
-/// A reply of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// The provider's id, if a later request may refer to it (Anthropic).
@@ -415,7 +407,6 @@ impl Reply {
         self.parts.iter().filter_map(Part::as_call)
     }
 
-    /// Returns whether the reply calls tools.
     pub fn has_calls(&self) -> bool {
         self.calls().next().is_some()
     }
@@ -429,7 +420,6 @@ impl Reply {
     }
 }
 
-/// The kind of a model error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -437,17 +427,14 @@ pub enum ErrorKind {
     Overflow,
     /// Too many requests or tokens.
     RateLimited,
-    /// The request is malformed.
     Invalid,
     /// The provider failed.
     Server,
-    /// The stream was interrupted.
     Stream,
     /// A scripted session has no further reply.
     SessionEnd,
 }
 
-/// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the model answered {status}: {message}")]
 pub struct ModelError {

@@ -17,7 +17,6 @@ pub enum Flow {
     Proceed,
     /// Ask the model again, even if the turn seemed over.
     Again,
-    /// The turn is over.
     EndTurn,
     /// The turn failed, with this message for the user.
     FailTurn(String),
@@ -110,7 +109,6 @@ pub trait Strategy: Send {
         again_if_passing(e, attempt, PASSING_RETRIES)
     }
 
-    /// Runs at the end of a turn.
     async fn after_turn(&mut self, _s: &mut Engine) {}
 
     /// Runs at the end of the session. No other hook is called afterwards.

@@ -23,7 +23,6 @@ pub const INPUT: &str = "input, tokens";
 pub const COST: &str = "cost, USD";
 const KEPT_ROW: &str = "needs kept, %";
 
-/// Compares a real row with ours.
 pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
     let figure = |what: &str, of: fn(&RunRecord) -> Option<f64>| TwoFigures {
         what: what.into(),

@@ -17,7 +17,6 @@ pub struct Filter<'a> {
     pub scenario: Option<&'a str>,
     /// Label of the strategy, or its bare name.
     pub strategy: Option<&'a str>,
-    /// Model name.
     pub model: Option<&'a str>,
 }
 
@@ -25,9 +24,7 @@ pub struct Filter<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RunName<'a> {
     pub scenario: &'a str,
-    /// Label of the strategy.
     pub strategy: &'a str,
-    /// Model name.
     pub model: &'a str,
     /// Seed, if the run was repeated with several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,16 +47,13 @@ impl Display for RunName<'_> {
     }
 }
 
-/// A fact in every run that has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explained<'a> {
-    /// Fact id.
     pub fact: &'a str,
     /// One entry per run, in the order of the results.
     pub runs: Vec<Life<'a>>,
 }
 
-/// A fact in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Life<'a> {
     #[serde(flatten)]
@@ -80,7 +74,6 @@ pub struct Life<'a> {
     first_shown_ms: Option<u64>,
 }
 
-/// A need, and its request.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Needed<'a> {
@@ -93,7 +86,6 @@ pub struct Needed<'a> {
     pub pair: &'a FactRecord,
 }
 
-/// A move, and its compaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Moved<'a> {
     /// Product's name of the mechanism.

@@ -76,7 +76,6 @@ pub(crate) fn yes_or_no(yes: bool) -> String {
     if yes { "yes" } else { "no" }.into()
 }
 
-/// Formats a number of sessions.
 pub(crate) fn sessions(n: usize) -> String {
     pluralize(n, "session")
 }

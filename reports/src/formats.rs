@@ -14,7 +14,6 @@ pub struct Artifact {
     pub text: String,
 }
 
-/// A report format.
 #[derive(Clone, Copy)]
 pub struct ReportFormat {
     /// Name on the command line.
@@ -25,7 +24,6 @@ pub struct ReportFormat {
     make: Make,
 }
 
-/// Function that creates the files.
 type Make = fn(&StoredResults<'_>, &Hues, &mut dyn Files) -> Result<(), ReportError>;
 
 impl ReportFormat {

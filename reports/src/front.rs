@@ -57,11 +57,9 @@ pub(crate) fn of_block(block: &ReportBlock<'_>) -> Vec<bool> {
 pub(crate) struct Pooled<'a> {
     /// Comparison of every product with one baseline.
     pub(crate) differences: Differences,
-    /// Labels of the products.
     pub(crate) products: BTreeSet<&'a str>,
     /// Places of the rows on the front in `differences`, the cheapest first.
     front: Vec<usize>,
-    /// Number of compared rows.
     pub(crate) compared: usize,
     /// Number of sessions that each of these finished.
     pub(crate) sessions: usize,

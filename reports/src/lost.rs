@@ -10,7 +10,6 @@ use crate::explain::{self, Filter, RunName, filtered};
 use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord};
 use crate::{fmt, json};
 
-/// Losses of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LostNeeds<'a> {
     #[serde(flatten)]
@@ -21,7 +20,6 @@ pub struct LostNeeds<'a> {
     pub lost: Vec<LostNeed<'a>>,
 }
 
-/// A need with a lost fact.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LostNeed<'a> {
     /// The row of `facts.csv`.

@@ -53,7 +53,6 @@ impl<'a> StoredResults<'a> {
 }
 
 impl Results {
-    /// Results without their rows.
     pub fn without_rows(&self) -> Results {
         Results {
             version: self.version,
@@ -92,7 +91,6 @@ pub trait Files {
     /// flushes it.
     fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError>;
 
-    /// Writes a whole file.
     fn put(&mut self, name: &str, text: &str) -> Result<(), ReportError> {
         let mut out = self.create(name)?;
         out.write_all(text.as_bytes())?;
@@ -103,7 +101,6 @@ pub trait Files {
     fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError>;
 }
 
-/// A folder on disk.
 pub struct OutputFolder {
     dir: PathBuf,
     private: bool,

@@ -35,7 +35,6 @@ pub(crate) const LABELS: [&str; 12] = [
 const STEPS: u64 = 120;
 const WINDOW: u64 = 200_000;
 
-/// Results of one scenario with every label.
 pub(crate) fn results() -> Results {
     let assumptions = BTreeMap::from([
         ("latency".to_string(), "ttft 0.9 s + 0.19 ms per uncached token".to_string()),
@@ -83,7 +82,6 @@ pub(crate) fn forgetful() -> Results {
     results
 }
 
-/// Runs with this label.
 pub(crate) fn labelled<'a>(
     results: &'a mut Results,
     label: &'a str,
@@ -91,7 +89,6 @@ pub(crate) fn labelled<'a>(
     results.runs.iter_mut().filter(move |r| r.strategy.label == label)
 }
 
-/// Results of these runs.
 pub(crate) fn of(runs: impl Into<Vec<RunRecord>>) -> Results {
     Results { version: RESULTS_VERSION, runs: runs.into(), ..Results::default() }
 }
@@ -121,7 +118,6 @@ pub(crate) fn with_settings(
     r
 }
 
-/// Checks that a text contains each part.
 #[track_caller]
 pub(crate) fn assert_contains(text: &str, parts: &[&str]) {
     for part in parts {
@@ -141,7 +137,6 @@ pub(crate) fn files(format: &str, results: &Results) -> Result<Vec<Artifact>, Re
     out.names.into_iter().map(read).collect()
 }
 
-/// Text of one CSV file.
 pub(crate) fn csv_text(name: &str, results: &Results) -> String {
     let all = files("csv", results).unwrap();
     all.into_iter().find(|f| f.file == name).expect("a file of that name").text

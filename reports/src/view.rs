@@ -43,7 +43,6 @@ impl<'a> ReportBlock<'a> {
             .filter(|w| *w > 0)
     }
 
-    /// Id and title.
     pub(crate) fn title(&self) -> String {
         let s = &self.first().scenario;
         let title = fmt::one_line(&s.title);

@@ -68,7 +68,6 @@ pub(crate) fn is_empty(dir: &Path) -> Result<bool, ReportError> {
     Ok(true)
 }
 
-/// Returns the default cache of a run into `out`.
 pub fn default_cache(out: &Path) -> PathBuf {
     out.join(CACHE)
 }
@@ -136,7 +135,6 @@ impl NewResults {
         Ok(NewResults { dir: dir.into(), temp: files::temp_dir(dir)?.keep() })
     }
 
-    /// Returns the path of the new folder.
     pub fn path(&self) -> &Path {
         &self.temp
     }

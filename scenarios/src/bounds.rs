@@ -31,7 +31,6 @@ pub(crate) type BoundedNumber<'a> = (&'a str, &'a mut u64, RangeInclusive<u64>);
 /// Range of a limit, a number of tokens that is at least 1.
 pub(crate) const LIMIT: RangeInclusive<u64> = 1..=TOKENS;
 
-/// Returns the numbers of a header.
 pub(crate) fn of_header(h: &mut Header) -> Vec<BoundedNumber<'_>> {
     let all = [
         ("context_window", &mut h.context_window, LIMIT),
@@ -60,7 +59,6 @@ fn of_usage(u: &mut RecordedUsage) -> impl Iterator<Item = BoundedNumber<'_>> {
     counters.into_iter().map(|(field, n)| (field, n, 0..=TOKENS)).chain(estimate)
 }
 
-/// Returns the numbers of an entry.
 pub(crate) fn of_entry(entry: &mut Entry) -> Vec<BoundedNumber<'_>> {
     let (mut at, mut usage, mut out) = (None, None, Vec::new());
     match entry {
@@ -82,7 +80,6 @@ pub(crate) fn of_entry(entry: &mut Entry) -> Vec<BoundedNumber<'_>> {
     out
 }
 
-/// Returns an error for a number out of bounds.
 pub(crate) fn check(numbers: Vec<BoundedNumber<'_>>, line: usize) -> Result<(), InputError> {
     let wrong = numbers.into_iter().find(|(_, value, range)| !range.contains(value));
     let Some((field, value, range)) = wrong else { return Ok(()) };

@@ -151,7 +151,6 @@ impl Corpus {
         }
     }
 
-    /// Returns the files, sorted by path.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
@@ -167,7 +166,6 @@ fn absolute(path: impl AsRef<Path>) -> PathBuf {
     std::path::absolute(&path).unwrap_or_else(|_| path.as_ref().to_path_buf())
 }
 
-/// Returns the companion files of a file.
 fn parts(file: &Path) -> Vec<PathBuf> {
     let source = Source::at(file);
     formats::detect(&source).map(|format| (format.parts)(&source)).unwrap_or_default()

@@ -15,7 +15,6 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// Error at a place in an input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct InputError {
@@ -39,7 +38,6 @@ impl InputError {
         InputError { file: String::new(), line, what }
     }
 
-    /// Sets the file.
     pub fn at(self, file: &str) -> InputError {
         InputError { file: file.to_string(), ..self }
     }
@@ -52,7 +50,6 @@ impl From<TomlError> for InputError {
     }
 }
 
-/// Error of loading a path or name.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file or folder cannot be read.
@@ -64,13 +61,11 @@ pub enum LoadError {
     /// The content is invalid.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The file is empty.
     #[error("{}: the file is empty; record or write a session first", path.display())]
     Empty { path: PathBuf },
     /// The content has none of the known formats.
     #[error("{}: {why}", path.display())]
     Unknown { path: PathBuf, why: String },
-    /// The session has no messages.
     #[error(
         "{}: no messages in session {id:?}; expected at least one user message or reply",
         path.display()

@@ -35,7 +35,6 @@ fn errors_name_place_fault_and_remedy() {
     );
     for (header, told) in [
         (r#"{"type":"user","id":"a","text":"x"}"#, "the first line has the type \"user\""),
-        (r#"{"type":"session","version":2,"id":"s"}"#, "this build reads version 1"),
         (r#"{"type":"session","id":"s"}"#, "session version null"),
         (r#"{"type":"session","version":1}"#, "the id null of the session"),
         (r#"{"type":"session","version":1,"id":7}"#, "the id 7 of the session"),
@@ -45,13 +44,8 @@ fn errors_name_place_fault_and_remedy() {
         assert!(bad(header).contains(told), "{told}: {}", bad(header));
     }
     for (line, told) in [
-        (
-            r#"{"type":"usr"}"#,
-            "s.jsonl:3: an entry of type \"usr\" does not fit: unknown word `usr`; did you mean user?",
-        ),
         (r#"{"type":"user","id":"b"}"#, "s.jsonl:3: missing field \"text\" or \"parts\""),
         (r#"{"type":"user","id"#, "s.jsonl:3: not a JSON object"),
-        (r#"{"type":"user","id":"a","text":"y"}"#, "message id \"a\" was used before, on line 2"),
         (r#"{"type":"rewind","to":"zz"}"#, "unknown message \"zz\""),
         (
             r#"{"type":"fact","id":"f","kind":"goal","tokens":["x"],"arises":"b"}"#,
@@ -60,7 +54,6 @@ fn errors_name_place_fault_and_remedy() {
     ] {
         assert!(after(line).contains(told), "{told}: {}", after(line));
     }
-    assert!(read(b"{\"type\":\"session\",\xff\n", "s").unwrap_err().what.contains("UTF-8"));
 }
 
 #[test]
@@ -142,7 +135,6 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
     })
 }
 
-/// Returns a reply with a call, in parts or in fields of their own.
 fn reply(i: usize, text: &str, reasoning: &str, in_parts: bool) -> AssistantEntry {
     let call = ToolCall::new(format!("c{i}"), "run", reasoning);
     let usage = Some(RecordedUsage {

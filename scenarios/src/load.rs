@@ -14,12 +14,9 @@ use crate::formats::{Archive, Head, Imported, Source};
 use crate::scenario::{self, Companions, Scenario, no_base};
 use crate::{builtin, escapes, formats, jsonl};
 
-/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
-    /// A session in JSONL.
     Session,
-    /// A scenario in TOML.
     Scenario,
     /// A recording, with the name of its format.
     Recording(&'static str),
@@ -291,7 +288,6 @@ fn of_members(
 const ALONE: &str =
     "a scenario in an archive or a pipe cannot use other files; unpack it into a folder";
 
-/// Companion files of a source.
 #[derive(Default)]
 struct CompanionFiles<'a> {
     /// Folder of the source. `None` = the source is not on disk and has no companions.

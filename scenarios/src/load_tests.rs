@@ -49,19 +49,20 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     let only = load_path(bad.path()).unwrap_err().to_string();
     assert!(only.contains("e.json: not a format that ctxbench reads"), "{only}");
     write("e.json", "");
-    write("d.toml", "id = \"d\"\nextends = \"d.toml\"\n");
     let told = |name: &str| {
         let told = load_path(&dir.path().join(name)).unwrap_err().to_string();
         told.replace(&format!("{}/", dir.path().display()), "")
     };
     let expected = "expected a built-in scenario's id or the path of a scenario file";
-    let circle = |place: &str, files: &str| {
-        format!("{place}: it extends itself: {files}; {expected}; break the circle")
-    };
-    assert_eq!(told("d.toml"), circle("d.toml:2", "d.toml extends d.toml"));
     write("f.toml", "id = \"f\"\n\nextends = \"d.toml\"\n");
     write("d.toml", "id = \"d\"\nextends = \"f.toml\"\n");
-    assert_eq!(told("d.toml"), circle("f.toml:3", "d.toml extends f.toml extends d.toml"));
+    assert_eq!(
+        told("d.toml"),
+        format!(
+            "f.toml:3: it extends itself: d.toml extends f.toml extends d.toml; {expected}; break \
+             the circle"
+        )
+    );
     write("d.toml", "id = \"d\"\nextends = \"g.toml\"\n");
     assert!(told("f.toml").starts_with("d.toml:2: cannot extend \"g.toml\": cannot read g.toml:"));
     write("d.toml", "idd = \"d\"\n");
@@ -75,8 +76,6 @@ fn names_are_paths_or_built_in() {
     assert_eq!(load("login-bug").unwrap().scenarios[0].id, "login-bug");
     let all = load("all").unwrap().scenarios;
     assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), *crate::builtin::IDS);
-    assert!(load("login-bgu").unwrap_err().to_string().contains("did you mean login-bug"));
-    assert!(load("gone.jsonl").unwrap_err().to_string().contains("cannot read gone.jsonl"));
 }
 
 #[test]

@@ -12,7 +12,6 @@ static ALL: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
     toml::from_str(include_str!("pitfalls.toml")).expect("a test reads pitfalls.toml")
 });
 
-/// Returns the name of the pitfall with this code.
 pub fn find(code: &str) -> Option<&'static str> {
     let (list, number) = code.rsplit_once(' ')?;
     ALL.get(list)?.get(number.parse::<usize>().ok()?.checked_sub(1)?).map(String::as_str)

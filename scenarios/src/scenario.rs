@@ -247,7 +247,6 @@ impl ScenarioReader<'_> {
         Ok(())
     }
 
-    /// Returns the line of a key of the scenario.
     fn line_of(&self, key: &str) -> usize {
         let key = self.tree.keys().find(|k| k.get_ref() == key);
         key.map_or(1, |k| self.lines.line_at(k.span().start))

@@ -2,7 +2,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// Reads a schema that is checked in.
 fn schema(name: &str) -> Value {
     let path = format!("{}/../docs/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));

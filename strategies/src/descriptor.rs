@@ -53,7 +53,6 @@ fn as_released() -> &'static str {
 }
 
 impl Version {
-    /// Creates a version.
     pub const fn new(name: &'static str, about: &'static str) -> Version {
         Version { name, program: None, about }
     }
@@ -103,7 +102,6 @@ pub enum SpecError {
     /// An unknown strategy or version, or a setting that has no effect in the version.
     #[error("{0}")]
     Unknown(String),
-    /// An invalid setting.
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// An invalid list or range of values.
@@ -255,7 +253,6 @@ pub enum ManualCompaction {
 }
 
 impl ManualCompaction {
-    /// Returns true if the command exists.
     pub fn exists(self) -> bool {
         self != ManualCompaction::Absent
     }

@@ -84,7 +84,6 @@ impl SettingsFile {
         Ok(out)
     }
 
-    /// Returns the line that gives a setting this value.
     pub fn line(&self, setting: &UserSetting, value: &settings::Value) -> String {
         let path: Vec<&str> = setting.key.split('.').collect();
         match (&path[..], self.format) {

@@ -69,7 +69,6 @@ pub fn all() -> impl Iterator<Item = &'static Descriptor> + Clone {
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub descriptor: &'static Descriptor,
-    /// Version that it follows.
     pub version: Version,
     pub settings: Settings,
 }
@@ -97,7 +96,6 @@ impl Spec {
         Ok(Spec { descriptor, version, settings })
     }
 
-    /// Returns true if the version reads this setting.
     pub fn reads(&self, setting: &str) -> bool {
         let row = self.descriptor.settings.iter().find(|s| s.name == setting);
         row.is_some_and(|s| s.is_read_by(self.version.name))
@@ -139,7 +137,6 @@ impl Spec {
         self.descriptor.knobs().filter(|(_, s, _)| s.is_read_by(self.version.name))
     }
 
-    /// Returns every strategy with its defaults.
     pub fn defaults() -> Vec<Spec> {
         all()
             .map(|d| Spec {

@@ -11,13 +11,11 @@ pub const MAX_ROWS: usize = 1_000;
 /// A sweep that cannot be expanded.
 #[derive(Debug, Error, PartialEq)]
 pub enum SweepError {
-    /// An unmatched bracket.
     #[error("`{0}` has a bracket without its other half; write name=[60k,90k,120k]")]
     Bracket(String),
     /// An empty list, or an empty element of a list.
     #[error("`{0}` leaves out a value; write name=[60k,90k,120k]")]
     Empty(String),
-    /// An invalid range.
     #[error(
         "`{0}` is not a range; write FROM..TO/STEP with a step above 0 and FROM at most TO, all \
          three plain or all three in %, such as 60k..180k/30k or 40%..80%/10%"
@@ -29,7 +27,6 @@ pub enum SweepError {
          or repeat the whole strategy for another text"
     )]
     Text(String),
-    /// Invalid names and values.
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// More rows than [`MAX_ROWS`].
@@ -137,7 +134,6 @@ fn number(text: &str) -> Option<(bool, u64)> {
     Some((percentage.is_some(), parse_decimal(percentage.unwrap_or(text), 6)?))
 }
 
-/// Writes a number for [`number`].
 fn written(percent: bool, millionths: u64) -> String {
     let (whole, part) = (millionths / 1_000_000, format!(".{:06}", millionths % 1_000_000));
     let part = part.trim_end_matches('0').trim_end_matches('.');

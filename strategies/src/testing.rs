@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use crate::Spec;
 
-/// A model's reply or failure.
 pub type Answer = Result<Reply, ModelError>;
 
 /// Runs a future that never waits.
@@ -32,12 +31,10 @@ pub fn text_answer(text: &str) -> Answer {
     Ok(Reply { parts: vec![Part::Text(text.into())], ..Reply::default() })
 }
 
-/// Sets the tokens that a reply reports.
 pub fn used(answer: Answer, input: u64, output: u64) -> Answer {
     answer.map(|r| Reply { usage: Usage { input, output, ..Usage::default() }, ..r })
 }
 
-/// Builds a reply that ends with a compaction.
 pub fn compaction(summary: &str) -> Answer {
     let parts = vec![Part::Compaction(Some(summary.into()))];
     Ok(Reply { parts, stop: StopReason::Compaction, ..Reply::default() })
@@ -70,22 +67,18 @@ pub fn user(key: &str, text: &str) -> Action {
     Action::User(Incoming { key: key.into(), parts: vec![Part::Text(text.into())] })
 }
 
-/// Compacts without instructions.
 pub fn compact() -> Action {
     Action::Compact { instructions: None }
 }
 
-/// Rewinds the conversation to a message.
 pub fn back_to(key: &str) -> Action {
     Action::Rewind { to: key.into(), mode: RewindMode::Conversation, instructions: None }
 }
 
-/// Builds a failed request.
 pub fn failure(kind: ErrorKind, status: u16, message: &str) -> Answer {
     Err(ModelError { kind, status, code: None, message: message.into() })
 }
 
-/// Builds a block of a message with one text.
 pub fn block(kind: BlockKind, message: u32, text: &str) -> Arc<Block> {
     let role = match kind {
         BlockKind::Base => Role::System,
@@ -96,30 +89,25 @@ pub fn block(kind: BlockKind, message: u32, text: &str) -> Arc<Block> {
     Draft::text(kind, role, text).build(MessageId(message), vec![])
 }
 
-/// Builds a call of a tool, or its output.
 pub fn call_block(kind: BlockKind, id: &str, tool: &str, text: &str) -> Arc<Block> {
     let call = Arc::new(CallRef { id: id.into(), name: tool.into() });
     block(kind, 9, text).map_draft(|d| d.call = Some(call))
 }
 
-/// Builds an image of a message.
 pub fn image_block(message: u32) -> Arc<Block> {
     let (media_type, url) = ("image/png".into(), "data:x".into());
     let media = Arc::new(Media { media_type, url, name: None });
     block(BlockKind::Image, message, "").map_draft(|d| d.media = Some(media))
 }
 
-/// Returns the kinds of a request's blocks.
 pub fn kinds(r: &Request) -> Vec<BlockKind> {
     r.blocks.iter().map(|b| b.kind).collect()
 }
 
-/// Returns the number of results of a request that are cleared.
 pub fn cleared(r: &Request) -> usize {
     r.blocks.iter().filter(|b| b.form == BlockForm::Cleared).count()
 }
 
-/// Returns the texts of blocks.
 pub fn texts(blocks: &[Arc<Block>]) -> Vec<&str> {
     blocks.iter().map(|b| &*b.text).collect()
 }
@@ -129,12 +117,9 @@ pub fn outline(r: &Request) -> Vec<String> {
     r.blocks.iter().map(|b| format!("{:?}:{:.24}", b.kind, b.text)).collect()
 }
 
-/// The script of a session.
 #[derive(Default)]
 pub struct Script {
-    /// User actions in order.
     pub actions: Vec<Action>,
-    /// Answers to normal requests.
     pub replies: Vec<Answer>,
     /// Answers to summary requests, foreground and background; "S" when they run out.
     pub summaries: Vec<Answer>,
@@ -195,39 +180,32 @@ impl Script {
         Script { scale, ..self }
     }
 
-    /// Selects a model of the catalogue.
     pub fn on(self, model: &'static str) -> Script {
         Script { model, ..self }
     }
 }
 
-/// Result of a script.
 pub struct Played {
     /// All requests in order. Background requests appear at the position at which they started.
     pub requests: Vec<Request>,
     /// Virtual time at which each request was sent, ms.
     pub sent_at: Vec<Millis>,
-    /// The engine after the last action.
     pub engine: Engine,
 }
 
 impl Played {
-    /// Returns the requests with a purpose.
     pub fn with_purpose(&self, purpose: Purpose) -> Vec<&Request> {
         self.requests.iter().filter(|r| r.purpose == purpose).collect()
     }
 
-    /// Returns the normal requests.
     pub fn samples(&self) -> Vec<&Request> {
         self.with_purpose(Purpose::Sample)
     }
 
-    /// Returns the summary requests.
     pub fn summaries(&self) -> Vec<&Request> {
         self.with_purpose(Purpose::Summary)
     }
 
-    /// Returns the last request.
     pub fn last(&self) -> &Request {
         self.requests.last().unwrap()
     }
@@ -263,23 +241,19 @@ impl Played {
         self.events(|e| matches!(e, Event::Intervention(_)).then_some(())).len()
     }
 
-    /// Returns the errors of failed turns.
     pub fn failures(&self) -> Vec<&str> {
         self.events(|e| if let Event::TurnFailed(t) = e { Some(t.as_str()) } else { None })
     }
 
-    /// Returns the number of compactions that failed.
     pub fn failed_compactions(&self) -> usize {
         self.events(|e| matches!(e, Event::CompactionFailed { .. }).then_some(())).len()
     }
 
-    /// Returns the outcomes of rewinds.
     pub fn rewinds(&self) -> Vec<RewindStatus> {
         self.events(|e| if let Event::Rewound { status, .. } = e { Some(*status) } else { None })
     }
 }
 
-/// Takes the first item of a list.
 fn first<T>(list: &mut Vec<T>) -> Option<T> {
     (!list.is_empty()).then(|| list.remove(0))
 }
@@ -291,7 +265,6 @@ struct Fake {
     tasks: Vec<(u32, Answer)>,
     log: Arc<Mutex<Vec<(Millis, Request)>>>,
     now: Millis,
-    /// End of the current idle time.
     idle_until: Option<Millis>,
 }
 

@@ -7,7 +7,6 @@ use ctxbench_scenarios::{Scenario, parse};
 
 use crate::common::replayed::{self, requests_with};
 
-/// A turn with one edit, and an answer.
 fn session() -> Scenario {
     parse(include_bytes!("../data/aider/architect.jsonl"), "architect.jsonl").unwrap()
 }

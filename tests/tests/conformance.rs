@@ -80,7 +80,6 @@ fn corrupted_case(name: &str, change: impl FnOnce(&mut Value)) -> String {
     }
 }
 
-/// Removes a member or an element.
 fn remove(v: &mut Value, at: &str) {
     let (parent, name) = at.rsplit_once('/').unwrap();
     match v.pointer_mut(parent).unwrap() {
@@ -90,7 +89,6 @@ fn remove(v: &mut Value, at: &str) {
     }
 }
 
-/// Sets a member to a value.
 fn set_value(v: &mut Value, at: &str, value: Value) {
     let (parent, name) = at.rsplit_once('/').unwrap();
     match v.pointer_mut(parent).unwrap() {
@@ -110,7 +108,6 @@ fn corrupted(change: impl FnOnce(&mut Value)) -> String {
     corrupted_case(CODEX, change)
 }
 
-/// Returns a list in a case.
 fn list<'a>(v: &'a mut Value, at: &str) -> &'a mut Vec<Value> {
     v.pointer_mut(at).and_then(Value::as_array_mut).unwrap()
 }

@@ -21,7 +21,6 @@ use serde_json::{Value, json};
 use crate::common::sdk;
 use crate::random;
 
-/// Features of a format.
 #[derive(Default)]
 struct Can {
     /// Name as an export format and as a recording format.
@@ -33,9 +32,7 @@ struct Can {
     failures: bool,
     images_in_results: bool,
     subagents: bool,
-    /// Several separate system texts.
     system_apart: bool,
-    /// The exact text of arguments.
     exact_arguments: bool,
 }
 
@@ -205,7 +202,6 @@ fn checked(session: Session) -> Session {
     jsonl::read(session.to_jsonl().unwrap().as_bytes(), "s.jsonl").unwrap().session
 }
 
-/// Returns all recordings of the test data.
 fn recordings() -> Vec<(String, Session)> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/recordings");
     let mut out = Vec::new();

@@ -19,7 +19,6 @@ use proptest::prelude::*;
 
 use crate::common::replayed::{MODEL, run_with};
 
-/// Valid files for each parser, from the test data.
 fn good(door: &str) -> Vec<Vec<u8>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
     let found = match door {
@@ -101,15 +100,11 @@ fn files(dir: &Path, ends: &str) -> Vec<PathBuf> {
 /// A mutation of a file.
 #[derive(Clone, Debug)]
 enum Damage {
-    /// Replaces a byte.
     Byte(usize, u8),
-    /// Removes the end.
     Cut(usize),
-    /// Repeats a part.
     Twice(usize, usize),
     /// Replaces a number with an unusual one.
     Number(usize, &'static str),
-    /// Removes a bracket or quote.
     Mark(usize),
 }
 

@@ -58,7 +58,6 @@ const INERT: &[(&str, &str, &str)] = &[(
     "recorded cases show it; sessions have their own system prompt and tools",
 )];
 
-/// Returns random sessions and two built-in ones.
 fn sessions() -> Vec<Scenario> {
     let config = ProptestConfig {
         rng_seed: RngSeed::Fixed(4),
@@ -113,7 +112,6 @@ fn values(s: &Setting) -> Vec<String> {
     }
 }
 
-/// Returns the name of the strategy in a specification.
 fn strategy_of(spec: &str) -> &'static str {
     Spec::parse(spec).unwrap().descriptor.name
 }

@@ -91,7 +91,6 @@ type Marks = [(usize, Ttl)];
 const MIN_SWEPT: usize = 4_096;
 
 impl PromptCache {
-    /// Creates an empty cache.
     pub fn new(rule: CacheRule) -> Self {
         PromptCache { rule, entries: HashMap::new(), expired: 0, swept: 0 }
     }

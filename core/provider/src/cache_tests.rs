@@ -12,7 +12,6 @@ use ctxbench_core::usage::{Ttl, Usage};
 
 const MINUTE: u64 = 60_000;
 
-/// The rule of a model.
 fn rule(model: &str) -> CacheRule {
     find(model).unwrap().cache
 }

@@ -13,7 +13,6 @@ use ctxbench_core::usage::Ttl;
 use crate::cache::{Prefix, chain, prefixes};
 use crate::wire::slot::Slot;
 
-/// The content of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     Text(Arc<str>),
@@ -273,7 +272,6 @@ impl Prompt {
         self.items.iter().any(|i| matches!(*i.content, Content::CompactionTrigger(_)))
     }
 
-    /// Creates a prompt of items only.
     pub fn new(model: impl Into<Arc<str>>, items: Vec<Item>) -> Self {
         Prompt { model: model.into(), items, ..Prompt::default() }
     }

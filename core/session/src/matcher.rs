@@ -43,7 +43,6 @@ impl Literals {
         self.pattern[literal].is_none()
     }
 
-    /// Finds the literals in a text.
     pub fn found(&self, text: &str) -> MatchedLiterals<'_> {
         let mut seen = vec![false; self.literals.len()];
         for m in self.finder.iter().flat_map(|f| f.find_overlapping_iter(text)) {
@@ -53,7 +52,6 @@ impl Literals {
     }
 }
 
-/// The literals found in a text.
 #[derive(Debug)]
 pub struct MatchedLiterals<'a> {
     of: &'a Literals,
@@ -61,7 +59,6 @@ pub struct MatchedLiterals<'a> {
 }
 
 impl MatchedLiterals<'_> {
-    /// Returns whether a literal was found.
     pub fn has(&self, literal: usize) -> bool {
         self.of.pattern[literal].is_some_and(|p| self.seen[p])
     }

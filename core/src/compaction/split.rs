@@ -16,7 +16,6 @@ pub fn turn_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
         .collect()
 }
 
-/// Returns whether a block is part of a reply.
 pub fn is_reply(b: &Block) -> bool {
     matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
 }

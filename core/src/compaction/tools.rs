@@ -6,7 +6,6 @@ pub fn folded(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Returns whether a tool edits files.
 pub fn is_edit(name: &str) -> bool {
     matches!(
         folded(name).as_str(),
@@ -14,7 +13,6 @@ pub fn is_edit(name: &str) -> bool {
     )
 }
 
-/// Returns whether a tool reads a file.
 pub fn is_read(name: &str) -> bool {
     matches!(folded(name).as_str(), "read" | "readfile" | "view" | "viewfile" | "openfile")
 }

@@ -12,7 +12,6 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Creates a transcript with one quote of a kind.
     pub fn quoted(kind: BlockKind, text: impl Into<String>) -> Self {
         let text = text.into();
         let quotes = vec![Quote { range: 0..text.len(), kind, call: None, is_error: false }];
@@ -57,7 +56,6 @@ impl Transcript {
         }
     }
 
-    /// Appends another transcript.
     pub fn append(&mut self, other: &Transcript) {
         self.add(&other.text, &other.quotes);
     }

@@ -173,7 +173,6 @@ impl Setting {
         self.default == Value::AUTO && !named
     }
 
-    /// Returns true if a version reads the setting.
     pub fn is_read_by(&self, version: &str) -> bool {
         self.versions.is_empty() || self.versions.contains(&version)
     }
@@ -221,7 +220,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the defaults of a table.
     pub fn defaults(table: &'static [Setting]) -> Self {
         let values = table.iter().map(|s| (s.name, s.default.clone())).collect();
         Settings { table, values, given: BTreeMap::new() }
@@ -283,7 +281,6 @@ impl Settings {
         serde_json::from_value(serde_json::Value::Object(all.collect()))
     }
 
-    /// Returns each setting that names a model, with the name.
     pub fn models(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.table.iter().filter(|s| matches!(s.kind, SettingKind::Model)).filter_map(
             |s| match self.values.get(s.name) {
@@ -329,7 +326,6 @@ impl Settings {
         self.given.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",")
     }
 
-    /// Returns all values by name.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.values.iter().map(|(k, v)| (*k, v))
     }

@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use super::seen;
 use super::words::words;
 
-/// Describes the first difference, if any.
 fn difference(text: &str) -> Option<String> {
     let theirs = tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len() as u64;
     let ours = seen::count(text);

@@ -88,12 +88,10 @@ pub struct Size {
 }
 
 impl Size {
-    /// Returns the size of plain text.
     pub fn text(text: &str) -> Size {
         Size { text: o200k(text), ..Size::default() }
     }
 
-    /// Returns the size of a tool call.
     pub fn call(name: &str, arguments: &str) -> Size {
         Size { text: o200k(name) + o200k(arguments), ..Size::default() }
     }

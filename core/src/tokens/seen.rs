@@ -21,7 +21,6 @@ thread_local! {
     static COUNTED: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns the number of tokens of a text.
 pub(super) fn count(text: &str) -> u64 {
     COUNTED.with_borrow_mut(|slots| {
         if slots.is_empty() {

@@ -68,7 +68,6 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the number of tokens of a word.
     pub(super) fn count(&self, word: &[u8]) -> usize {
         match word.len() {
             0 => 0,

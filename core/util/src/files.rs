@@ -170,7 +170,6 @@ pub fn read_bounded(from: impl Read, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns whether a file may be endless.
 #[cfg(unix)]
 fn is_device(kind: fs::FileType) -> bool {
     use std::os::unix::fs::FileTypeExt;

@@ -3,6 +3,7 @@
 pub mod calendar;
 pub mod escapes;
 pub mod files;
+pub mod hash;
 pub mod io_hint;
 pub mod json;
 pub mod lru_map;

@@ -5,7 +5,6 @@
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// Creates a stream from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -18,7 +17,6 @@ impl SplitMix64 {
         }))
     }
 
-    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -58,7 +58,6 @@ fn parse_version(version: &str) -> (String, Vec<u64>) {
     (line.to_string(), numbers.collect())
 }
 
-/// The cases of a version by name.
 type Named<'a> = BTreeMap<&'a str, &'a Case>;
 
 fn compare_versions(before: &Named<'_>, after: &Named<'_>) -> Option<Changes> {
@@ -152,7 +151,6 @@ fn request(case: &Case, request: &CaseRequest) -> Value {
     out
 }
 
-/// Returns the user messages.
 fn user_messages(case: &Case) -> Vec<&CaseEvent> {
     let of_user = |e: &&CaseEvent| matches!(e, CaseEvent::User { .. } | CaseEvent::Compact { .. });
     case.events.iter().filter(of_user).collect()

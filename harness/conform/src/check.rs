@@ -31,7 +31,6 @@ const CONSTANT_KINDS: &[BlockKind] = &[
     BlockKind::Ack,
 ];
 
-/// Returns an error for an invalid value.
 fn odd(at: &str, expected: impl Into<String>, found: impl std::fmt::Display) -> CaseError {
     let found = found.to_string();
     let cut: String = found.chars().take(120).collect();

@@ -7,12 +7,12 @@ use crate::case::{Bytes, Case, CaseItem, CaseRequest, ContentForm, PartText, Pri
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_provider::wire;
+use ctxbench_util::hash::sha256;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::world::SentRequests;
 use super::{CaseVerdict, prompt};
-use crate::sha256;
 
 /// The first difference between a run and its case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,6 @@ impl Difference {
         Difference { request: 0, item: None, what, expected, got }
     }
 
-    /// Adds the position of the difference.
     pub(super) fn at(self, request: usize, item: Option<usize>) -> Difference {
         Difference { request, item, ..self }
     }
@@ -313,7 +312,6 @@ fn shorten(text: &str) -> String {
     text.chars().take(160).collect()
 }
 
-/// Compares a text or its hash.
 fn text_difference(w: &PartText, got: &str) -> Option<Difference> {
     if let Some(text) = &w.text {
         return (text != got).then(|| Difference::new("text", shorten(text), shorten(got)));

@@ -31,7 +31,6 @@ use ctxbench_core::strategy::Strategy;
 use ctxbench_provider::wire;
 use regex::Regex;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use case::Cut;
 pub use case::{Case, CaseError};
@@ -110,7 +109,6 @@ pub struct SummaryForm {
     pub files: Option<(FilesOf, ShowFiles)>,
 }
 
-/// A form of a summary prompt.
 pub struct PromptForm {
     /// Name of the form, if cases distinguish forms.
     pub variant: Option<&'static str>,
@@ -130,7 +128,6 @@ pub struct CaseVerdict {
     pub difference: Option<Difference>,
 }
 
-/// Runs one replay case.
 pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
     let unknown = CaseError::unknown;
     let unfinished = || CaseError::Other("the run of the case does not end".into());
@@ -170,9 +167,4 @@ pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
         verdict.difference = found.map(|m| m.at(script.requests.len(), None));
     }
     Ok(verdict)
-}
-
-/// Returns the SHA-256 of a text in hexadecimal.
-fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
 }

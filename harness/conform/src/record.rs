@@ -110,7 +110,6 @@ impl CasePiece<'_> {
     }
 }
 
-/// Classification of a piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Classification {
     /// A text from the conversation, or derived from it. The text is compared.
@@ -206,7 +205,6 @@ impl SessionReading {
         filler
     }
 
-    /// Sets the settings of the case.
     pub(crate) fn set(&mut self, settings: &impl Serialize) {
         if let Ok(Value::Object(all)) = serde_json::to_value(settings) {
             self.settings = all;
@@ -219,7 +217,6 @@ impl SessionReading {
 pub(crate) mod testing {
     use super::*;
 
-    /// Returns a piece with a text.
     pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> CasePiece<'a> {
         let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
         CasePiece { role, kind, texts: vec![text], items: &[], said }

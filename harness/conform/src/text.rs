@@ -8,7 +8,6 @@ pub const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of lines of a recipe.
 const MAX_LINES: u64 = 1_000_000;
 
-/// A text of a case.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum Recipe {
@@ -82,7 +81,6 @@ fn add(out: &mut String, text: &str, times: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether an object is a recipe.
 pub(super) fn is_recipe(o: &Map<String, Value>) -> bool {
     ["repeat", "lines_from", "concat", "slice"].iter().any(|name| o.contains_key(*name))
 }

@@ -147,7 +147,6 @@ impl ScriptWorld {
     }
 }
 
-/// Returns the type of an event.
 fn name(event: &CaseEvent) -> String {
     serde_json::json!(event)["type"].as_str().unwrap_or_default().to_string()
 }

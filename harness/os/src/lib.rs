@@ -2,7 +2,6 @@
 //! scratch folders, HTTP on loopback, and the removal of secrets.
 
 pub mod accept;
-mod hash;
 pub mod post;
 mod process_group;
 pub mod redact;
@@ -10,7 +9,6 @@ pub mod server_url;
 pub mod shutdown;
 mod signals;
 
-pub use hash::sha256;
 pub use process_group::{PipedProcess, ProcessGroup};
 pub use signals::{EndSignal, Signals};
 

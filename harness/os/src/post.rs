@@ -10,7 +10,6 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-/// Limits of an answer.
 pub struct AnswerLimits {
     pub timeout: Duration,
     /// Maximum size of the answer, bytes.
@@ -36,7 +35,6 @@ pub fn post(
     joined.unwrap_or_else(|_| Err("the request panicked".to_string()))
 }
 
-/// A client for HTTP and HTTPS.
 pub type HttpClient<B> = Client<HttpsConnector<HttpConnector>, B>;
 
 /// Creates a client with the root certificates of browsers.

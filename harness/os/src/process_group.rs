@@ -27,7 +27,6 @@ pub struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Starts `command` in a new process group.
     pub fn spawn(command: &mut Command) -> io::Result<ProcessGroup> {
         command.kill_on_drop(true);
         #[cfg(unix)]

@@ -4,7 +4,6 @@
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// A signal that ends a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndSignal {
     Interrupt,
@@ -32,7 +31,6 @@ pub struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Listens from this call on.
     pub fn listen() -> Signals {
         // Safe code can read the signal mask on Linux only.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -44,7 +42,6 @@ impl Signals {
         Signals { all }
     }
 
-    /// Waits for a signal.
     pub async fn recv(&mut self) -> EndSignal {
         async fn next(signal: &mut Option<Signal>) {
             let received = match signal {

@@ -160,7 +160,6 @@ impl Conversation {
         answered.map(prompts).max().unwrap_or_default()
     }
 
-    /// Returns the cost of all requests, USD.
     pub(super) fn cost_usd(&self) -> f64 {
         self.requests.iter().map(|r| r.cost_usd).sum()
     }

@@ -102,7 +102,6 @@ pub fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns the text of a recorded summary as a portion.
 pub(crate) fn recorded_summary(text: Option<&str>, tokens: u64) -> Vec<Portion> {
     let portion = |text: &str| Portion {
         kind: spaced_name(&BlockKind::Summary),

@@ -27,7 +27,6 @@ pub(super) struct Sighting {
     pub(super) place: FactPlace,
 }
 
-/// Returns the kind of place of a block.
 pub(super) fn fact_place(b: &Block) -> FactPlace {
     match b.kind {
         BlockKind::Summary | BlockKind::Compaction => FactPlace::Summary,
@@ -172,7 +171,6 @@ impl Sightings {
         self.units[self.known.units(fact)].iter().min().copied().flatten()
     }
 
-    /// Returns for each unit whether it was seen.
     pub(super) fn units(&self) -> impl Iterator<Item = bool> + '_ {
         self.units.iter().map(Option::is_some)
     }

@@ -42,7 +42,6 @@ pub struct CompactionLayout {
 /// Measurements of one compaction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Tokens of the written summary.
     pub summary_tokens: u64,
     /// Cost of the compaction's own requests, USD.
     pub cost_usd: f64,
@@ -67,7 +66,6 @@ impl From<&CompactionRecord> for Measured {
     }
 }
 
-/// One block of a context.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ContextBlock {
@@ -102,11 +100,9 @@ impl ContextBlock {
     }
 }
 
-/// Compactions of one strategy.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 pub struct StrategyCompactions {
-    /// Label of the strategy.
     pub strategy: String,
     /// Reason why there are none, or a note on those of a request.
     pub why: Option<String>,

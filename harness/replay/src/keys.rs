@@ -163,7 +163,6 @@ impl SessionKeys<'_> {
         hex(&hash.hash.finalize(), 16)
     }
 
-    /// Returns the key of the row *as recorded*.
     pub fn recorded(&self, model: &Model) -> String {
         let mut hash = self.hash.clone();
         hash.part(&("as recorded", model));

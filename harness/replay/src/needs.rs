@@ -29,7 +29,6 @@ struct Place {
     session: usize,
 }
 
-/// A pair of a fact and a need.
 #[derive(Clone, Copy)]
 pub(super) struct Pair {
     pub(super) fact: usize,

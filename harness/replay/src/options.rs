@@ -14,14 +14,12 @@ use crate::memory::Prefixes;
 use crate::resume::Loading;
 use crate::watch::{Observations, Watch};
 
-/// Options of a replay.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Transport to the provider model.
     pub transport: Transport,
     /// Writer of the summaries.
     pub summariser: Summariser,
-    /// Random seed.
     pub seed: u64,
     /// Whether the agent fetches lost facts again when it needs them.
     pub rereads: bool,

@@ -35,7 +35,6 @@ pub(super) fn calibrated_model(
     m.scaled(scenario.scale)
 }
 
-/// Returns the token counting of a model for a session.
 pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
     match calibrate {
         Calibrate::Off => Counting::O200K,

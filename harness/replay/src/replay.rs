@@ -25,7 +25,6 @@ use crate::subagent_index::SubagentIndex;
 use crate::subagents::Subagents;
 use crate::watch::{RunDoor, Watcher};
 
-/// All results of a replay.
 pub struct FullReplay {
     /// Record and trace.
     pub replayed: Replayed,
@@ -62,7 +61,6 @@ pub async fn replay_in_full(
 
 /// Data that all replays of a scenario share, computed once.
 pub(crate) struct ScenarioCache {
-    /// The files of the session at its rewinds.
     files: FileRewinds,
     /// Analysis of the session, computed at its first use.
     known: OnceLock<(Arc<SessionCache>, Arc<SubagentIndex>)>,

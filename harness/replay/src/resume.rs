@@ -27,7 +27,6 @@ use ctxbench_os::shutdown::TempFolder;
 pub struct Loading {
     /// Number of the restart, from 1.
     pub restart: u64,
-    /// Name of the format.
     pub format: &'static str,
     /// Wall-clock duration.
     pub took: Duration,

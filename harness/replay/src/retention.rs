@@ -247,7 +247,6 @@ impl Retention {
     }
 }
 
-/// Returns the newest user message of a view.
 fn newest_user(blocks: &[Arc<Block>]) -> Option<MessageId> {
     blocks
         .iter()

@@ -25,14 +25,12 @@ use crate::{models, recorded, twice};
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_os::block_on;
 
-/// Plan of a run.
 #[derive(Debug)]
 pub struct Plan {
     pub scenarios: Vec<Scenario>,
     pub specs: Vec<Spec>,
     /// Models. Empty means the model of each session, see [`models::own`].
     pub models: Vec<&'static Model>,
-    /// Options of every replay.
     pub options: Options,
     /// Summarisers, instead of the one in the options. A strategy that requests summaries runs with
     /// each, others once.
@@ -156,7 +154,6 @@ impl Plan {
         summariser.seeded() && self.seeds > 1
     }
 
-    /// Returns the seeds of a summariser.
     fn seeds_of(&self, summariser: &Summariser) -> impl Iterator<Item = u64> + use<> {
         let first = self.options.seed;
         first..first.saturating_add(if summariser.seeded() { self.seeds.max(1) } else { 1 })
@@ -296,7 +293,6 @@ impl Plan {
     }
 }
 
-/// A session in progress.
 struct LoadedSession<'a> {
     at: usize,
     scenario: Cow<'a, Scenario>,

@@ -34,14 +34,12 @@ pub(crate) struct Scene<'a> {
 /// A replay that ended.
 pub(crate) struct FinishedRun<'a> {
     pub(crate) scene: &'a Scene<'a>,
-    /// Files of the session at its rewinds.
     pub(crate) files: &'a FileRewinds,
     pub(crate) subagents: &'a SubagentIndex,
     /// Reason, if a spend limit refused a request.
     pub(crate) refused: Option<String>,
 }
 
-/// Start of a conversation.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Start {
     /// Virtual time in ms.

@@ -16,7 +16,6 @@ use super::texts;
 
 /// Facts of a session, and the matcher that finds them in texts.
 pub(super) struct SessionCache {
-    /// Facts of the session.
     pub(super) facts: Vec<Fact>,
     /// For each fact, the facts that it replaced, directly or indirectly.
     older: Vec<Vec<usize>>,
@@ -110,12 +109,10 @@ impl SessionCache {
             .collect()
     }
 
-    /// Returns the units of a fact.
     pub(super) fn units(&self, fact: usize) -> Range<usize> {
         self.units[fact].clone()
     }
 
-    /// Returns the fact of each unit.
     pub(super) fn fact_of(&self) -> &[usize] {
         &self.fact_of
     }
@@ -131,7 +128,6 @@ impl SessionCache {
         self.arising.get(id).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the facts that this fact replaced.
     pub(super) fn older(&self, fact: usize) -> &[usize] {
         &self.older[fact]
     }

@@ -8,7 +8,6 @@ use ctxbench_session::{Entry, Session};
 use super::agents::{Subagent, subagents};
 use super::session_cache::SessionCache;
 
-/// Subagents of a session.
 #[derive(Default)]
 pub(super) struct SubagentIndex {
     /// Subagents in the order in which they begin.
@@ -28,7 +27,6 @@ impl SubagentIndex {
         }
     }
 
-    /// Returns the calls of a window that wait for their subagents.
     pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
         let calls = self.all.iter().filter(|a| a.waits).filter_map(|a| a.call.as_ref());
         calls.filter(|c| c.caller.as_deref() == window).map(|c| &*c.id).collect()

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
-use ctxbench_os::sha256;
+use ctxbench_util::hash::sha256;
 
 #[skip_serializing_none]
 #[derive(Serialize)]
@@ -118,7 +118,7 @@ fn item<'a>(
 ) -> TraceItem<'a> {
     let (hash, first) = match hashes.entry(b.hash) {
         Entry::Occupied(known) => (known.get().clone(), false),
-        Entry::Vacant(new) => (new.insert(sha256(&b.text).into()).clone(), true),
+        Entry::Vacant(new) => (new.insert(sha256(&*b.text).into()).clone(), true),
     };
     let called = b.call.as_ref().filter(|_| b.kind == BlockKind::Call);
     TraceItem {

@@ -12,7 +12,6 @@ use ctxbench_util::toml_file::TomlError;
 /// Result of the comparison of results with a scenario's expected values.
 #[derive(Debug)]
 pub struct Verified {
-    /// Number of expected values that were checked.
     pub checks: usize,
     /// Differences from the expected values, one sentence each.
     pub wrong: Vec<String>,

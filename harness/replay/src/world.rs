@@ -68,7 +68,6 @@ pub(super) struct ReplayWorld {
     replies: HashMap<Arc<str>, MessageId>,
     newest_reply: Arc<str>,
     subagents: Option<RunAgents>,
-    /// Id of the session.
     id: String,
 }
 

@@ -47,7 +47,6 @@ fn session(n: usize) -> String {
     jsonl(&lines)
 }
 
-/// Writes `n` sessions into a folder.
 fn sessions(n: usize) -> CommandFolder {
     let here = CommandFolder::new();
     (0..n).for_each(|i| here.write(&format!("mine/s{i:02}.jsonl"), session(i)));

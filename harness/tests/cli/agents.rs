@@ -23,7 +23,6 @@ fn agents() -> PathBuf {
     dir.canonicalize().unwrap()
 }
 
-/// Results of a drive.
 struct Driven {
     rows: Vec<Value>,
     beside: Vec<Value>,

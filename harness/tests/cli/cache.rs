@@ -20,7 +20,6 @@ fn sessions(here: &CommandFolder) -> String {
 
 const FOUR: &str = "--strategy reference --strategy codex --strategy opencode --strategy none";
 
-/// Returns the files of rows in a folder.
 fn rows(dir: &Path) -> Vec<PathBuf> {
     let mut files = ctxbench_util::files::walk(dir).unwrap();
     files.retain(|f| f.parent() != Some(dir));

@@ -54,7 +54,6 @@ impl Collector {
         Collector { child, lines, port }
     }
 
-    /// Reads the next line of its output.
     fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("the collector prints the received metrics")
     }
@@ -67,7 +66,6 @@ impl Drop for Collector {
     }
 }
 
-/// Finds the collector in the folder of the SDKs.
 fn program(dir: &Path) -> Option<PathBuf> {
     let versions = std::fs::read_dir(dir.join("venv/lib")).ok()?;
     let at = |v: std::fs::DirEntry| v.path().join("site-packages/rotel/rotel-agent");

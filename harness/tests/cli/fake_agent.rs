@@ -102,7 +102,6 @@ pub(crate) fn nothing_stays(here: &CommandFolder) {
     }
 }
 
-/// Returns the row of an agent.
 pub(crate) fn row(here: &CommandFolder, name: &str) -> Value {
     let of = |r: &Value| r["strategy"]["name"].as_str().is_some_and(|n| n.ends_with(name));
     here.runs("ctxbench-out").into_iter().find(of).unwrap_or_else(|| panic!("no row of {name}"))

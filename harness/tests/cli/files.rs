@@ -61,16 +61,6 @@ fn output_that_an_input_refers_to_is_refused() {
 }
 
 #[test]
-fn run_keeps_user_files_among_results() {
-    let here = CommandFolder::new();
-    let run = format!("run login-bug {TWO}");
-    here.run(&run).ok();
-    here.write("out/notes.md", "my notes");
-    here.run(&run).ok();
-    assert_eq!(here.read("out/notes.md"), "my notes");
-}
-
-#[test]
 fn closed_stderr_does_not_change_exit_code() {
     let here = CommandFolder::new();
     here.run(&format!("run login-bug {TWO}")).ok();

@@ -19,7 +19,6 @@ fn measured() -> CommandFolder {
     here
 }
 
-/// Returns the record of one scenario × strategy.
 fn record<'a>(results: &'a mut Value, scenario: &str, strategy: &str) -> &'a mut Value {
     let runs = results["runs"].as_array_mut().unwrap();
     runs.iter_mut()
@@ -27,7 +26,6 @@ fn record<'a>(results: &'a mut Value, scenario: &str, strategy: &str) -> &'a mut
         .unwrap()
 }
 
-/// Adds to a figure of a summary.
 fn add(record: &mut Value, metric: &str, by: f64) {
     let old = record["summary"][metric]
         .as_f64()
@@ -43,31 +41,19 @@ fn changed(here: &CommandFolder, change: impl FnOnce(&mut Value)) {
 }
 
 #[test]
-fn a_report_replaces_neither_the_results_nor_another_report() {
-    let here = measured();
-    for (line, said) in [
-        ("--markdown out/summary.csv", "--markdown: out/summary.csv is a file of the results"),
-        ("--junit ./out/index.html", "--junit: ./out/index.html is a file of the results"),
-        ("--junit v --markdown ./v", "--markdown and --junit both name"),
-    ] {
-        here.refuses(&format!("gate out --baseline base.json {line}"), &[said]);
-    }
-}
-
-#[test]
 fn worse_gated_metric_fails_and_names_its_row() {
     let here = measured();
-    // Each change is clearly worse than the tolerances: half a point, 1 %, half a point, 0.005,
+    // Each change is just worse than the tolerances: half a point, 1 %, half a point, 0.005,
     // none, none. A figure that becomes unknown is worse, too.
     type Change = (&'static str, &'static str, fn(&mut Value));
     let changes: [Change; 7] = [
-        ("saved_pct", "tokens saved", |r| add(r, "saved_pct", -1.0)),
+        ("saved_pct", "tokens saved", |r| add(r, "saved_pct", -0.6)),
         ("cost_usd", "cost", |r| {
             let cost = r["summary"]["cost_usd"].as_f64().unwrap();
-            add(r, "cost_usd", cost * 0.05);
+            add(r, "cost_usd", cost * 0.011);
         }),
-        ("needs_kept_pct", "needs kept", |r| add(r, "needs_kept_pct", -1.0)),
-        ("prefix_stability", "prefix stability", |r| add(r, "prefix_stability", -0.02)),
+        ("needs_kept_pct", "needs kept", |r| add(r, "needs_kept_pct", -0.6)),
+        ("prefix_stability", "prefix stability", |r| add(r, "prefix_stability", -0.006)),
         ("integrity_failures", "integrity failures", |r| {
             let n = r["summary"]["integrity_failures"].as_u64().unwrap();
             r["summary"]["integrity_failures"] = json!(n + 1);
@@ -88,23 +74,6 @@ fn worse_gated_metric_fails_and_names_its_row() {
 }
 
 #[test]
-fn grown_session_fails() {
-    let here = measured();
-    changed(&here, |r| {
-        for steps in ["steps_completed", "steps_total"] {
-            add(r, steps, 96.0);
-            r["summary"][steps] = json!(r["summary"][steps].as_f64().unwrap() as u64);
-        }
-        add(r, "cost_usd", 4.0);
-    });
-    let out = here.run("gate new.json --baseline base.json").fails_with(1);
-    out.prints(&["login-bug-tight × codex: another session than in the baseline"]);
-    out.lacks(&["better", "store"]);
-    here.run("gate new.json --baseline base.json --store --allow-broken").ok();
-    here.run("gate new.json --baseline base.json").ok();
-}
-
-#[test]
 fn bad_row_among_good_ones_fails() {
     let here = measured();
     let mut results = here.json("out/results.json");
@@ -113,19 +82,6 @@ fn bad_row_among_good_ones_fails() {
     here.write("new.json", results.to_string());
     let out = here.run("gate new.json --baseline base.json").fails_with(1);
     out.prints(&["login-bug-tight × codex: tokens saved", "better"]);
-}
-
-#[test]
-fn a_change_within_the_tolerance_passes() {
-    let here = measured();
-    changed(&here, |r| {
-        add(r, "saved_pct", -0.4);
-        add(r, "needs_kept_pct", -0.4);
-        add(r, "prefix_stability", -0.004);
-        let cost = r["summary"]["cost_usd"].as_f64().unwrap();
-        add(r, "cost_usd", cost * 0.009);
-    });
-    here.run("gate new.json --baseline base.json").ok();
 }
 
 #[test]

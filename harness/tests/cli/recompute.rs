@@ -38,7 +38,6 @@ fn vocabulary() -> PathBuf {
     manifest.with_file_name("assets").join("o200k_base.tiktoken")
 }
 
-/// Runs a command line with a trace into `out`.
 fn run(here: &CommandFolder, line: &str) {
     here.run(&format!("run {line} --transport direct --trace run.trace --out out")).ok();
 }

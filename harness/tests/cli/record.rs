@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 const REPLY: [&str; 2] =
     [include_str!("../data/reply-begin.sse"), include_str!("../data/reply-end.sse")];
 
-/// Reads a request: its head and its body.
 fn request(from: &mut BufReader<TcpStream>) -> (String, Vec<u8>) {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -19,10 +19,8 @@ use crate::{fmt, front, lost};
 pub use agree::{WITHIN, disagreement};
 pub use text::to_text;
 
-/// One value of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingChange {
-    /// Label of its row.
     pub label: String,
     /// Name of the setting in ctxbench.
     pub setting: String,
@@ -38,7 +36,6 @@ pub struct SettingChange {
 /// A session of the product that was not used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeftOut {
-    /// Session id.
     pub session: String,
     /// Reason, as the end of a sentence.
     pub why: String,
@@ -49,7 +46,6 @@ pub struct LeftOut {
 pub struct Tried<'a> {
     /// Label of the present settings.
     pub product: &'a str,
-    /// Values that were tried.
     pub changes: Vec<SettingChange>,
     /// Rows of the usable sessions: the present settings, and each change.
     pub runs: &'a [RunRecord],
@@ -65,7 +61,6 @@ pub struct Tried<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// No session can be used.
     NoSession,
     /// No value changes a request in any session.
     NothingChanges,
@@ -82,9 +77,7 @@ pub enum Decision {
 /// What can be compared between the recordings and our replay of them, over the same sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Comparable {
-    /// Cost in USD.
     pub cost_usd: f64,
-    /// Compactions of every kind.
     pub compactions: u64,
     /// Share of the input that was read from the prompt cache, per cent.
     pub cache_read_pct: Option<f64>,
@@ -106,7 +99,6 @@ impl Comparable {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sums {
-    /// Cost in USD.
     pub cost_usd: f64,
     /// Waiting that compactions caused, ms, modelled.
     pub waited_ms: u64,
@@ -114,11 +106,9 @@ pub struct Sums {
     pub needs: usize,
     /// Needs with a fact that the context did not contain.
     pub lost: usize,
-    /// Compactions of every kind.
     pub compactions: u64,
 }
 
-/// Effect of one value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChangeOutcome {
     #[serde(flatten)]
@@ -132,7 +122,6 @@ pub struct ChangeOutcome {
     pub differs: usize,
     /// Sums with the present settings.
     pub now: Sums,
-    /// Sums with the value.
     pub then: Sums,
     /// Change per session, with its verdict.
     pub figures: Vec<Figure>,
@@ -148,7 +137,6 @@ pub struct Advice {
     pub sentence: String,
     /// Number of sessions used.
     pub sessions: usize,
-    /// Models of the sessions.
     pub models: Vec<String>,
     /// By the provider's counters.
     pub recorded: Comparable,

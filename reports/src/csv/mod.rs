@@ -27,11 +27,9 @@ pub(crate) struct Table {
     /// Own columns of the table. Other tables than the table of runs also have columns that
     /// identify the run.
     columns: fn() -> Vec<&'static str>,
-    /// The rows of a run.
     rows: for<'a> fn(&'a RunRecord) -> CellRows<'a>,
     /// Columns that a recording does not contain.
     replayed: &'static [&'static str],
-    /// True for the table of runs.
     pub(crate) of_runs: bool,
 }
 
@@ -83,7 +81,6 @@ fn facts(run: &RunRecord) -> CellRows<'_> {
 }
 
 impl Table {
-    /// The header row.
     pub(crate) fn head(&self, seeded: bool) -> Vec<&'static str> {
         let own = (self.columns)();
         let mut head = if self.of_runs {

@@ -40,14 +40,12 @@ pub struct BaselineRow {
     pub model: String,
     /// Context window, tokens.
     pub window: u64,
-    /// Outcome of the run.
     pub status: Status,
     /// Number of recorded steps that were taken.
     pub steps_completed: u64,
     /// Recorded steps of the session; `None` = it was not begun.
     #[serde(default)]
     pub steps_total: Option<u64>,
-    /// Number of integrity failures.
     pub integrity_failures: u64,
     /// Stored metrics by column. A value that is n/a is `None` or absent.
     #[serde(flatten, serialize_with = "in_order", deserialize_with = "stored_figures")]
@@ -55,7 +53,6 @@ pub struct BaselineRow {
 }
 
 impl Baseline {
-    /// Creates the baseline of these results.
     pub fn from_results(results: &Results) -> Baseline {
         let mut runs = view::told_apart(results).into_owned().runs;
         row_cache::sort_runs(&mut runs);
@@ -146,7 +143,6 @@ fn stored_figures<'de, D: Deserializer<'de>>(
     Ok(figures)
 }
 
-/// Reads a baseline file.
 pub fn read_baseline(path: &Path) -> Result<Baseline, ReadError> {
     Baseline::parse(&json::read_text(path)?, path)
 }

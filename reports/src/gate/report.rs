@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use crate::fmt;
 
-/// Outcome of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Within the tolerance.
@@ -53,7 +52,6 @@ impl GateReport {
         self.faults.is_empty() && self.with_outcome(Outcome::Fail).next().is_none()
     }
 
-    /// The checks with this outcome.
     pub fn with_outcome(&self, outcome: Outcome) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(move |c| c.outcome == outcome)
     }

@@ -74,7 +74,6 @@ enum ColumnKind {
     Number,
 }
 
-/// Direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
@@ -84,7 +83,6 @@ pub(crate) enum Better {
     Neither,
 }
 
-/// Tolerance of the gate.
 pub(crate) struct Gate {
     pub(crate) name: &'static str,
     pub(crate) slack: Slack,
@@ -97,7 +95,6 @@ pub(crate) struct Gate {
 pub(crate) enum BaselinePresence {
     /// A baseline without it is refused.
     Always,
-    /// Some runs have no value.
     WhereKnown,
 }
 
@@ -185,7 +182,6 @@ impl Metric {
         unit.map_or(title.clone(), str::to_string)
     }
 
-    /// Name with the unit.
     pub(crate) fn heading(&self) -> String {
         format!("{}{}", self.name, self.unit.suffix())
     }
@@ -216,7 +212,6 @@ impl Cell {
     }
 }
 
-/// Conversion to a cell.
 pub(crate) trait ToCell {
     fn cell(&self) -> Cell;
 }

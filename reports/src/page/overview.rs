@@ -32,7 +32,6 @@ struct OverviewRow {
     /// Outcome, if the run did not finish.
     #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<String>,
-    /// Number of broken rules.
     #[serde(skip_serializing_if = "is_zero")]
     broken: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -27,7 +27,6 @@ fn data(page: &str) -> Value {
     serde_json::from_str(embedded(page, "data").unwrap()).unwrap()
 }
 
-/// Index of a strategy in the data of the page.
 fn strategy(data: &Value, label: &str) -> Option<usize> {
     data["strategies"].as_array().unwrap().iter().position(|s| s["label"] == label)
 }

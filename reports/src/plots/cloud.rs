@@ -33,11 +33,9 @@ pub(super) struct Axis {
     pub(super) range: (f64, f64),
 }
 
-/// A row as a point.
 pub(super) struct CloudPoint {
     pub(super) label: String,
     pub(super) at: (f64, f64),
-    /// Both figures as text.
     pub(super) figures: [String; 2],
     pub(super) color: RGBColor,
     /// True if the row finished all compared sessions.

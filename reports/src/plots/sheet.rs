@@ -75,7 +75,6 @@ impl Sheet<'_> {
         self.text(20, 46, HPos::Left, 14, GREY, &fit(below, 14))
     }
 
-    /// Adds a tooltip to a mark.
     pub(super) fn add_tooltip(&mut self, (x, y): (i32, i32), radius: i32, text: &str) {
         let text = fmt::xml(&fmt::one_line(text));
         let circle = format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill-opacity=\"0\">");

@@ -34,7 +34,6 @@ pub struct Delegation {
     /// Input tokens written to the prompt cache.
     pub cache_write_tokens: u64,
     pub output_tokens: u64,
-    /// Cost in USD.
     pub cost_usd: f64,
     /// Virtual time at which it began, ms.
     pub started_ms: Millis,

@@ -85,7 +85,6 @@ pub struct RunRecord {
     pub lives: Vec<FactLife>,
     /// Every point at which a strategy decided that the context was too large.
     pub triggers: Vec<TriggerRecord>,
-    /// Integrity failures.
     pub integrity: Vec<IntegrityFailure>,
     /// Every rewind of the session in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -132,7 +131,6 @@ pub struct ScenarioInfo {
     pub counted_as: Option<String>,
 }
 
-/// The strategy of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StrategyInfo {
     /// Name and given settings: `codex:auto_compact_limit=90000`.
@@ -189,7 +187,6 @@ mod standing {
     }
 }
 
-/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -209,7 +206,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// Returns the name of the status in files.
     pub fn word(self) -> &'static str {
         match self {
             Status::Completed => "completed",
@@ -283,11 +279,9 @@ pub struct Summary {
     pub extra_requests: u64,
     /// Number of prompts that the provider refused as too long.
     pub provider_overflows: u64,
-    /// Number of interventions by the user.
     pub user_interventions: u64,
     /// Mean of believed − billed tokens at the triggers.
     pub trigger_error_tokens: Option<f64>,
-    /// Number of integrity failures.
     pub integrity_failures: u64,
 }
 
@@ -423,7 +417,6 @@ impl RequestRecord {
     }
 }
 
-/// Outcome of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestStatus {
@@ -452,6 +445,5 @@ pub struct TriggerRecord {
     pub billed: u64,
     /// Limit that was reached, tokens.
     pub limit: u64,
-    /// Name of the check.
     pub check: String,
 }

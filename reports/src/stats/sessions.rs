@@ -43,7 +43,6 @@ pub struct Heavy {
 /// One strategy, or several that sent the same requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StrategyDifference {
-    /// Label of the strategy.
     pub strategy: String,
     /// Other strategies with the same requests in every session. They are judged once.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -13,7 +13,6 @@ pub(crate) const MIN_SESSIONS: usize = 10;
 /// Family-wise error rate.
 pub(crate) const ALPHA: f64 = 0.05;
 
-/// Verdict on a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

@@ -1,6 +1,5 @@
 //! Lines of the table, and their display in a terminal.
 
-/// Kind of a line.
 #[derive(Clone, Copy)]
 pub(super) enum Style {
     Heading,

@@ -15,7 +15,6 @@ pub(super) struct ToolUse {
     pub(super) arguments: Value,
 }
 
-/// A reply of the model.
 pub(super) struct FactReply<'a> {
     pub(super) id: &'a str,
     pub(super) texts: Box<[Arc<str>]>,
@@ -39,21 +38,18 @@ pub(super) struct ShownText<'a> {
     pub(super) texts: Box<[Arc<str>]>,
 }
 
-/// An event of the recording.
 pub(super) enum FactEvent<'a> {
     ShownText(ShownText<'a>),
     /// A reply and its number among those of its agent, from 1.
     Reply(usize, FactReply<'a>),
     /// The recorded program compacted the main conversation.
     Compacted(&'a str),
-    /// The conversation was cleared.
     Cleared,
 }
 
 /// Subagent with the window that an event belongs to; `None` = the main conversation.
 pub(super) type Agent<'a> = Option<&'a str>;
 
-/// Returns the events of a session, in order.
 pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, FactEvent<'_>)> {
     let mut replies: HashMap<Agent<'_>, usize> = HashMap::new();
     let mut asked: HashMap<&str, usize> = HashMap::new();

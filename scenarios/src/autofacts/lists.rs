@@ -25,7 +25,6 @@ pub(super) struct ListWindow {
 }
 
 impl ListWindow {
-    /// Returns the needs of a reply.
     pub(super) fn reply(&mut self, at: usize, reply: &FactReply<'_>) -> Vec<Need> {
         let mut needs: Vec<Need> = Vec::new();
         let mut written = Vec::new();

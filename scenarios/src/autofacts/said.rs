@@ -157,7 +157,6 @@ fn is_prose(text: &str) -> bool {
     all >= 3 && text.split_whitespace().filter(plain).count() * 3 >= all * 2
 }
 
-/// Returns all replies among the events.
 pub(super) fn replies<'a, A>(
     events: &'a [(A, FactEvent<'a>)],
 ) -> impl Iterator<Item = &'a FactReply<'a>> {

@@ -34,7 +34,6 @@ const PLAIN: usize = 4;
 /// Number of a stem, in the order of first occurrence.
 type Stem = u32;
 
-/// A statement with its stems.
 struct Statement {
     kind: FactKind,
     origin: String,

@@ -40,7 +40,6 @@ impl Story {
         self.call(text, "wait", json!({}), "")
     }
 
-    /// Adds `n` replies without content.
     fn idles(self, n: usize) -> Story {
         (0..n).fold(self, |story, _| story.reply(""))
     }

@@ -28,7 +28,6 @@ pub(super) enum ExportTurn<'a> {
     Reply(&'a AssistantEntry, Vec<&'a ToolEntry>),
 }
 
-/// Definition of a tool.
 pub(super) struct Tool<'a> {
     pub(super) name: &'a str,
     pub(super) description: &'a str,

@@ -35,7 +35,6 @@ pub struct Export {
 pub static ALL: &[&Export] =
     &[&session::EXPORT, &atif::EXPORT, &requests::OPENAI, &requests::ANTHROPIC];
 
-/// Returns the format with this name.
 pub fn by_name(name: &str) -> Result<&'static Export, LoadError> {
     ALL.iter().copied().find(|e| e.name == name).ok_or_else(|| LoadError::NoSuchName {
         what: "format to write",
@@ -44,7 +43,6 @@ pub fn by_name(name: &str) -> Result<&'static Export, LoadError> {
     })
 }
 
-/// Returns the names of all formats.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|e| e.name).collect()
 }

@@ -28,7 +28,6 @@ pub(super) const ANTHROPIC: Export = Export {
     write: |session, lost| Ok(request(session, lost, &MESSAGES)),
 };
 
-/// Forms of an API.
 struct Api {
     /// Whether the system prompt is outside the messages.
     system_apart: bool,

@@ -21,11 +21,9 @@ pub struct Expect {
     pub requests: Option<u64>,
     /// Number of steps of the recorded path.
     pub steps: Option<u64>,
-    /// Checks of the rows of strategies.
     pub strategies: Vec<ExpectedRow>,
 }
 
-/// Expected values in the row of a strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedRow {
     /// Label of the strategy's row.
@@ -36,7 +34,6 @@ pub struct ExpectedRow {
     pub cells: Vec<ExpectedCell>,
 }
 
-/// Expected value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedCell {
     pub column: String,
@@ -89,7 +86,6 @@ enum WrittenCell {
     Range(Range),
 }
 
-/// A range of numbers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Range {

@@ -67,7 +67,6 @@ impl ProviderFault {
 }
 
 impl ScenarioReader<'_> {
-    /// Checks the values of faults.
     pub(super) fn faults(
         &self,
         faults: Vec<Spanned<ProviderFault>>,

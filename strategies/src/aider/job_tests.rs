@@ -4,15 +4,12 @@ use crate::aider::rules::{
 };
 use proptest::prelude::*;
 
-/// Result of a summarisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Summarised {
-    /// Messages of the new history.
     pub(crate) messages: Vec<ChatLine>,
     /// True if the caller's own list was extended, because nothing was summarised and it ended with
     /// the user.
     pub(crate) input_changed: bool,
-    /// Depth that the recursion reached.
     pub(crate) depth: u32,
 }
 
@@ -113,13 +110,11 @@ fn budgets_of_known_windows() {
     assert_eq!([b(128_000), b(200_000), b(0)], [8_000.0, 8_192.0, 1_024.0]);
 }
 
-/// Returns messages of ten tokens each.
 fn talk(n: usize) -> Vec<ChatLine> {
     let line = |i: usize| ChatLine::new(["user", "assistant"][i % 2], ["word"; 10].join(" "));
     (0..n).map(line).collect()
 }
 
-/// Returns the history after a summary.
 fn list(
     messages: &[ChatLine],
     max_tokens: f64,

@@ -55,7 +55,6 @@ fn restarted(script: Script) -> Script {
     script.then([Action::Restart, user("n", "again")], [text_answer("yes")])
 }
 
-/// Lets every summary request fail.
 fn without_summaries(script: Script) -> Script {
     script.summaries(vec![failure(ErrorKind::Server, 500, "no"); 9])
 }

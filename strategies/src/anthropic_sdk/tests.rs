@@ -15,7 +15,6 @@ fn named(answer: Answer, id: &str, used: u64) -> Answer {
     crate::testing::used(answer, used, 0).map(|r| Reply { id: Some(id.into()), ..r })
 }
 
-/// Builds two turns.
 fn two_turns(replies: Vec<Answer>) -> Script {
     Script::new(vec![user("u1", "go"), user("u2", "next")], replies)
 }

@@ -215,7 +215,6 @@ fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<ShownMessage> {
     out
 }
 
-/// Parses a block.
 fn parse(b: &Value, summary: bool) -> Option<Part> {
     let text = |key: &str| -> std::sync::Arc<str> { b[key].as_str().unwrap_or_default().into() };
     Some(match (b["type"].as_str()?, part(b.as_object()?)) {

@@ -27,7 +27,6 @@ pub(crate) struct Summaries {
 const NO_BEGINNING: &str = "the conversation is too long even without its beginning";
 const NO_END: &str = "the conversation is too long even without its end";
 
-/// A finished summary.
 pub(crate) struct FinishedSummary {
     pub text: String,
     /// End of the summarised history. Later blocks stay.
@@ -111,7 +110,6 @@ impl Summaries {
         }
     }
 
-    /// Returns the block that replaces the conversation.
     pub fn block(&self, s: &mut Engine, text: &str, replaced: &[Arc<Block>]) -> Arc<Block> {
         let text = format!("{}\n\n{text}\n\n{}", self.words.lead_in, self.words.go_on);
         s.synthetic(BlockKind::Summary, Role::User, text, origins(replaced))

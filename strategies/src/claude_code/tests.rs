@@ -19,7 +19,6 @@ pub(super) fn reading(sizes: &[usize]) -> Script {
         .outputs(sizes.iter().enumerate().map(output).collect())
 }
 
-/// Builds one turn.
 fn go(replies: Vec<Answer>) -> Script {
     Script::new(vec![user("m", "go")], replies)
 }

@@ -79,7 +79,6 @@ pub(crate) fn item_groups(blocks: &[Arc<Block>]) -> impl Iterator<Item = &[Arc<B
     })
 }
 
-/// Estimates the tokens of an item.
 pub fn estimate_item(release: Release, item: &[Arc<Block>]) -> u64 {
     if let Some(opaque) = item.iter().find_map(|b| b.opaque.as_ref()) {
         return encrypted_estimate(opaque.len() as u64);

@@ -5,7 +5,6 @@ use crate::testing::{
     Answer, Played, Script, back_to, calls, compact, failure, play, text_answer, too_long, user,
 };
 
-/// Builds a text reply with the given token counters.
 fn used(text: &str, input: u64, output: u64) -> Answer {
     crate::testing::used(text_answer(text), input, output)
 }

@@ -24,7 +24,6 @@ const END_LINES: usize = 10;
 const SECTIONS: [&str; 6] =
     ["Output", "Error", "Exit Code", "Signal", "Background PIDs", "Process Group PGID"];
 
-/// Sizes of a cut in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutSizes {
     pub head: usize,

@@ -185,7 +185,6 @@ fn part_json_len(b: &Block) -> u64 {
     }
 }
 
-/// Estimates the tokens of a text.
 pub(super) fn estimate_text(text: &str) -> u64 {
     text_quarters(text) / 4
 }
@@ -254,7 +253,6 @@ pub(super) fn side(b: &Block) -> Option<Side> {
     }
 }
 
-/// Groups blocks into messages.
 pub(super) fn messages<'a>(blocks: impl Iterator<Item = &'a Arc<Block>>) -> Vec<ContentMessage> {
     let mut out: Vec<ContentMessage> = Vec::new();
     for b in blocks {

@@ -11,7 +11,6 @@ fn full(answer: Answer) -> Answer {
     using(answer, 1_680)
 }
 
-/// Builds two turns.
 fn two_turns(replies: Vec<Answer>) -> Script {
     Script::new(vec![user("1", "one"), user("2", "two")], replies)
 }

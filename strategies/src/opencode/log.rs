@@ -25,7 +25,6 @@ pub struct StoredMessage {
     /// The user message that an assistant message answers.
     pub parent: Option<MessageId>,
     pub summary: bool,
-    /// True if the message is complete.
     pub finished: bool,
     pub error: bool,
     pub blocks: Vec<Arc<Block>>,
@@ -67,7 +66,6 @@ impl StoredMessage {
         StoredMessage { parent, finished, error, ..StoredMessage::new(id, false, vec![]) }
     }
 
-    /// Returns true if the message is the marker of a compaction.
     pub fn is_marker(&self) -> bool {
         self.marker.is_some()
     }
@@ -326,7 +324,6 @@ impl MessageLog {
         false
     }
 
-    /// Returns the newest message of the model.
     pub fn newest_reply(&mut self) -> Option<&mut StoredMessage> {
         self.0.iter_mut().rev().find(|m| !m.user)
     }
@@ -336,7 +333,6 @@ impl MessageLog {
         self.0.iter().rev().find(|m| m.user).map(|m| m.id)
     }
 
-    /// Returns the compaction marker with this ID.
     pub fn find_marker(&mut self, id: MessageId) -> Option<&mut StoredMessage> {
         self.0.iter_mut().find(|m| m.id == id && m.is_marker())
     }

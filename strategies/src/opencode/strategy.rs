@@ -43,7 +43,6 @@ struct Task {
     overflow: bool,
 }
 
-/// Outcome of a compaction.
 #[derive(PartialEq, Eq)]
 enum CompactionOutcome {
     Continue,

@@ -18,7 +18,6 @@ pub(super) fn play(spec: &str, script: Script) -> Played {
     crate::testing::play(spec, script.scaled(0.01))
 }
 
-/// Sets the total tokens that a reply reports.
 pub(super) fn using(answer: Answer, total: u64) -> Answer {
     let usage = Usage { reported_total: Some(total), ..Usage::default() };
     answer.map(|r| Reply { usage, ..r })
@@ -43,7 +42,6 @@ fn three_turns(total: u64) -> Script {
         .then([user("3", "six")], [using(text_answer("done 3"), total), text_answer("going on")])
 }
 
-/// Builds one turn with a user message.
 fn one(text: &str, replies: Vec<Answer>) -> Script {
     Script::new(vec![user("1", text)], replies)
 }

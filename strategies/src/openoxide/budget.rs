@@ -99,7 +99,6 @@ const PARTS: [(&str, &str); 7] = [
     ("reminder", "shorten the reminder"),
 ];
 
-/// A value for each part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts<T>(pub [T; 7]);
 
@@ -107,7 +106,6 @@ pub(super) struct Parts<T>(pub [T; 7]);
 /// the session starts.
 pub(super) type Demand = Parts<u64>;
 
-/// The blocks of each part.
 pub(super) type PromptChunks = Parts<Vec<Arc<Block>>>;
 
 impl<T> Index<PromptPart> for Parts<T> {
@@ -197,7 +195,6 @@ impl PromptChunks {
         out
     }
 
-    /// Returns the whole prompt.
     pub fn all_messages(&self) -> Vec<Arc<Block>> {
         self.0.concat()
     }

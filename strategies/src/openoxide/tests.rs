@@ -21,7 +21,6 @@ fn play(settings: &str, script: Script) -> Played {
     play_with(&format!("openoxide:{settings}"), script.on(MODEL))
 }
 
-/// Builds turns with these messages and text replies.
 pub(super) fn turns(messages: &[&str], replies: &[&str]) -> Script {
     let said = messages.iter().zip(1..).map(|(text, i)| user(&format!("u{i}"), text));
     Script::new(said.collect(), replies.iter().map(|r| text_answer(r)).collect())

@@ -17,7 +17,6 @@ pub fn is_conversation(b: &Block) -> bool {
         )
 }
 
-/// Returns the conversation before a position.
 pub fn conversation(blocks: &[Arc<Block>], before: usize) -> Vec<Arc<Block>> {
     blocks[..before].iter().filter(|b| is_conversation(b)).cloned().collect()
 }
@@ -54,7 +53,6 @@ pub fn newest_user(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
         .collect()
 }
 
-/// Returns the newest history message in a view.
 pub fn newest_message(blocks: &[Arc<Block>]) -> Option<MessageId> {
     blocks.iter().flat_map(|b| b.origin.iter().map(|o| o.message)).max()
 }

@@ -55,7 +55,6 @@ impl Appender {
         self.text(&format!("{start}{value}\n"))
     }
 
-    /// Appends a text as it is.
     pub(crate) fn text(&mut self, text: &str) -> Result<()> {
         // After a failure, half of the text may be in the file.
         self.torn = true;
@@ -139,7 +138,6 @@ pub(crate) struct LineFormat {
 pub(crate) struct Cursor {
     /// Distinguishes the ids of several writers.
     pub(crate) seed: u64,
-    /// Number of lines.
     pub(crate) lines: u64,
     /// Id of the line that the next one follows.
     pub(crate) last: Option<String>,

@@ -76,11 +76,9 @@ pub type Result<T, E = PersistError> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredMessage {
     pub role: Role,
-    /// Parts in order.
     pub parts: Vec<Part>,
 }
 
-/// Entry in the journal of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JournalEntry {
     /// A message entered the conversation.
@@ -103,7 +101,6 @@ pub struct ReopenedSession {
 /// Open session in a product's format. When `append` returns, the entry is as durable as the
 /// product makes it.
 pub trait Persistence: Send {
-    /// Writes an entry.
     fn append(&mut self, entry: &JournalEntry) -> Result<()>;
     /// Reads the session as a restarted program would.
     fn load(&self) -> Result<ReopenedSession>;
@@ -250,7 +247,6 @@ pub(crate) fn name_results<'a>(messages: impl Iterator<Item = &'a mut StoredMess
 }
 
 impl StoredMessage {
-    /// Creates a message with a single text.
     pub fn text(role: Role, text: &str) -> StoredMessage {
         StoredMessage { role, parts: vec![Part::Text(text.into())] }
     }

@@ -3,7 +3,6 @@
 use ctxbench_scenarios::{Scenario, jsonl as reader};
 use serde_json::Value;
 
-/// Builds a scenario from the lines of a session after its header.
 pub fn session_of(lines: &str) -> Scenario {
     let head = r#"{"type":"session","version":1,"id":"test","title":"test"}"#;
     let text = format!("{head}\n{lines}\n");
@@ -15,12 +14,10 @@ pub fn words(n: usize) -> String {
     "word".to_string() + &" word".repeat(n - 1)
 }
 
-/// Writes one JSON object per line.
 pub fn jsonl(lines: &[Value]) -> String {
     lines.iter().map(|l| format!("{l}\n")).collect()
 }
 
-/// Parses a JSON value from each line.
 pub fn json_lines(text: &str) -> Vec<Value> {
     text.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
 }

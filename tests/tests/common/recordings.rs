@@ -9,7 +9,6 @@ use ctxbench_session::Session;
 /// Two sessions of Claude Code 2.1.39 without a gateway, each with one automatic compaction.
 pub const DIRECT: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];
 
-/// Returns the folder with the recordings.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/labels")
 }

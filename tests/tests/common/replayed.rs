@@ -30,7 +30,6 @@ pub fn run_in_full(model: &str, scenario: &Scenario, spec: &str, options: &Optio
     runtime.block_on(replay_in_full(scenario, &spec, model, options))
 }
 
-/// Returns the requests with a purpose.
 pub fn requests_with(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
     record.requests.iter().filter(|r| r.purpose == purpose).collect()
 }

@@ -17,7 +17,6 @@ pub fn folder() -> PathBuf {
     folder.canonicalize().unwrap()
 }
 
-/// Returns the Python interpreter of the SDKs.
 pub fn python(folder: &Path) -> PathBuf {
     folder.join(if cfg!(windows) { "venv/Scripts/python.exe" } else { "venv/bin/python" })
 }

@@ -127,12 +127,10 @@ fn saved(with: f64, without: f64) -> f64 {
     100.0 * (1.0 - with / without)
 }
 
-/// Returns the range of a single figure.
 fn single(figure: f64) -> Span {
     (figure, figure)
 }
 
-/// Returns the minimum and the maximum.
 fn span(values: &[f64]) -> Span {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     (least, values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
@@ -164,7 +162,6 @@ fn holds(name: &str) {
     }
 }
 
-/// Formats the section of the page about a trial.
 fn section(publication: &Publication, trial: &Trial) -> String {
     let Publication { by, link, claim, conditions, .. } = publication;
     let mut out = format!(
@@ -187,7 +184,6 @@ fn page() -> PathBuf {
 const BEGIN: &str = "<!-- begin generated: published -->\n";
 const END: &str = "<!-- end generated: published -->\n";
 
-/// Returns the generated part of the page.
 fn generated() -> String {
     let Published { publication, untried } = Published::read();
     let all = publication.iter().flat_map(|p| p.trial.iter().map(move |t| section(p, t)));

@@ -10,11 +10,9 @@ use crate::common;
 /// Tokens of a block in addition to its text ([`crate::common::replayed::as_told`]).
 const BLOCK: u64 = 4;
 
-/// A session under construction.
 pub struct Talk {
     lines: Vec<Value>,
     id: &'static str,
-    /// Tool that replies call.
     tool: &'static str,
     messages: usize,
 }
@@ -25,7 +23,6 @@ impl Talk {
         Talk { lines: vec![head], id, tool: "Bash", messages: 0 }
     }
 
-    /// Adds tool definitions of this many tokens.
     pub fn tools(mut self, tokens: u64) -> Talk {
         let definitions = |words: u64| {
             let description = format!("Looks it up{}", " word".repeat(words as usize));
@@ -55,7 +52,6 @@ impl Talk {
         self
     }
 
-    /// Sets the tool that later replies call.
     pub fn calling(self, tool: &'static str) -> Talk {
         Talk { tool, ..self }
     }
@@ -78,7 +74,6 @@ impl Talk {
         self
     }
 
-    /// Adds a reply that ends the turn.
     pub fn answer(self, tokens: u64) -> Talk {
         self.step(tokens, &[])
     }

@@ -10,7 +10,6 @@ use ctxbench_session::fact::{Fact, FactKind};
 use ctxbench_session::{AssistantEntry, Entry, FileMode, Header, Session, ToolEntry, UserEntry};
 use proptest::prelude::*;
 
-/// Alphabet of a text.
 #[derive(Clone, Copy, Debug)]
 pub enum Alphabet {
     Prose,
@@ -42,7 +41,6 @@ impl Words {
     }
 }
 
-/// A call with its result.
 #[derive(Clone, Debug)]
 pub struct Call {
     tool: &'static str,
@@ -59,7 +57,6 @@ pub struct Step {
     calls: Vec<Call>,
 }
 
-/// A user message and the replies to it.
 #[derive(Clone, Debug)]
 pub struct Turn {
     user: Words,
@@ -82,7 +79,6 @@ enum Limits {
     Model,
 }
 
-/// Random session.
 #[derive(Clone, Debug)]
 pub struct Plan {
     window: u64,

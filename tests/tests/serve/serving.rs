@@ -19,7 +19,6 @@ use crate::common::json_lines;
 
 pub use assemble::assembled;
 
-/// Response of the server.
 pub struct Answer {
     pub status: u16,
     pub headers: hyper::HeaderMap,
@@ -29,23 +28,19 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Parses the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
 
-    /// Decodes the reply of a wire.
     pub fn reply(&self, wire: &str) -> Reply {
         (find(wire).unwrap().decode_reply)(&self.body).unwrap()
     }
 
-    /// Decodes the error of a wire.
     pub fn error(&self, wire: &str) -> ModelError {
         find(wire).unwrap().api.decode_error(self.status, &self.body)
     }
 
-    /// Returns the names and data of the events.
     pub fn events(&self) -> Vec<(String, String)> {
         let text = std::str::from_utf8(&self.body).unwrap();
         let field = |event: &str, name: &str| {
@@ -65,7 +60,6 @@ pub struct Here {
 }
 
 impl Here {
-    /// Starts a server without options.
     pub async fn plain() -> Here {
         Here::new(ServeOptions::default()).await
     }
@@ -112,7 +106,6 @@ impl Here {
         Answer { status, headers, body, broken }
     }
 
-    /// Gets a path and returns the JSON.
     pub async fn get(&self, path: &str) -> Value {
         self.ask("GET", path, &[], "").await.json()
     }

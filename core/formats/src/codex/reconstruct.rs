@@ -21,7 +21,6 @@ pub enum Record<T> {
         /// Whether the user wrote the item.
         user: bool,
     },
-    /// A compaction.
     Compacted {
         summary: T,
         /// The new history; `None` = rebuild it.
@@ -33,7 +32,6 @@ pub enum Record<T> {
     Counted(TokenTotals),
 }
 
-/// Result of a resume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResumedSession<T> {
     /// History of the model.

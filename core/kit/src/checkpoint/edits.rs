@@ -9,13 +9,13 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, ErrorCode, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::tree::sha256;
 use super::{
     CheckpointError, FileContent, FileOutcome, FileState, Restored, Root, Snapshots, failed,
 };
 use crate::store::StoreError;
 use ctxbench_core::Millis;
 use ctxbench_util::files::{create_private, create_private_dir};
+use ctxbench_util::hash::sha256;
 
 /// A restore with all affected files saved, but not overwritten yet.
 #[derive(Debug)]

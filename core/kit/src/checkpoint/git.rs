@@ -140,7 +140,6 @@ impl ShadowGit {
         Ok(out)
     }
 
-    /// Restores a file to its state in a tree.
     fn restore_file(&self, path: &str, tree: &str) -> Result<FileOutcome, CheckpointError> {
         // Each line is `MODE TYPE ID\tPATH`. A folder of this name lists the files below it.
         let list = self.run(&["ls-tree", "-r", "-z", tree, "--", path])?;

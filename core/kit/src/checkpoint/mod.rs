@@ -84,7 +84,6 @@ impl From<CheckpointError> for FileOutcome {
     }
 }
 
-/// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// Checkpoint with the overwritten files. Restore it to undo this restore.
@@ -94,7 +93,6 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Counts files with a matching outcome.
     pub fn count(&self, matches: impl Fn(&FileOutcome) -> bool) -> u64 {
         self.files.iter().filter(|(_, o)| matches(o)).count() as u64
     }

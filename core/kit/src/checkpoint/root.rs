@@ -11,7 +11,6 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::{CheckpointError, failed};
 
-/// Content and permissions of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileContent {
     pub bytes: Vec<u8>,
@@ -37,7 +36,6 @@ impl Root {
         Ok(Root { dir, folder })
     }
 
-    /// Returns the path of the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

@@ -2,10 +2,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use ctxbench_util::hash::sha256;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::tree::sha256;
 use super::*;
 
 struct Fixture {

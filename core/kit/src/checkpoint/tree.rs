@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use ctxbench_util::hash::sha256;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use walkdir::WalkDir;
 
 use super::{CheckpointError, FileContent, Root, failed};
 
-/// State of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum FileState {
@@ -23,16 +22,10 @@ pub enum FileState {
     },
 }
 
-/// Returns the SHA-256 digest as 64 hexadecimal digits.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
-}
-
 /// All regular files of a folder by path, without `.git` and links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree(pub BTreeMap<String, FileState>);
 
-/// Success of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreSuccess {
     /// Files that differed from their state at the prompt before the restore, or that the restore
@@ -52,7 +45,6 @@ impl RestoreSuccess {
 }
 
 impl Tree {
-    /// Reads a folder.
     pub fn read(dir: &Path) -> Result<Tree, CheckpointError> {
         let root = Root::open(dir)?;
         let mut out = BTreeMap::new();

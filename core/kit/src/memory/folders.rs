@@ -8,7 +8,6 @@ pub struct ProjectFolders {
     /// System-wide settings, usually `/etc`.
     pub etc: PathBuf,
     pub home: PathBuf,
-    /// Project root.
     pub root: PathBuf,
     /// Working directory, inside `root`.
     pub directory: PathBuf,

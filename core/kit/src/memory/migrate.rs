@@ -79,7 +79,6 @@ fn strip_bullet(line: &str) -> &str {
     ["- ", "* ", "+ "].iter().find_map(|b| line.strip_prefix(b)).unwrap_or(line).trim()
 }
 
-/// Normalizes a line for comparison.
 fn normalize(line: &str) -> String {
     strip_bullet(line).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

@@ -93,7 +93,6 @@ pub struct MemoryFile {
     pub rest: String,
     /// Paths that the file applies to, relative to the project root; `None` = all.
     pub scope: Option<PathScope>,
-    /// The importing file, if any.
     pub imported_by: Option<PathBuf>,
     /// Number of imports that lead to this file; 0 = not imported.
     pub depth: usize,

@@ -34,7 +34,6 @@ impl PathScope {
         PathScope::new([format!("{}/**", globset::escape(folder))]).ok()
     }
 
-    /// Returns the patterns as written.
     pub fn patterns(&self) -> &[String] {
         &self.patterns
     }

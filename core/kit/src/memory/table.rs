@@ -51,7 +51,6 @@ pub enum Base {
     /// System-wide settings.
     Etc,
     Home,
-    /// The project root.
     Root,
     /// The working directory and each folder above it, without the user's own files.
     Above,

@@ -9,7 +9,6 @@ use ctxbench_core::{Millis, model};
 /// The origin of a request (docs/sources/opentelemetry.md §5, `query_source`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestSource {
-    /// The main conversation.
     Main,
     Subagent,
     /// Summaries and requests that keep the cache warm.
@@ -59,7 +58,6 @@ pub struct SessionMeter {
 }
 
 impl SessionMeter {
-    /// Creates a meter for a session with a window of `window` tokens.
     pub fn new(window: u64) -> Self {
         SessionMeter { window, ..SessionMeter::default() }
     }

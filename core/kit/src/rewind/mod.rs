@@ -28,7 +28,6 @@ pub enum Restore {
     Both,
 }
 
-/// The point to rewind to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// A position after this message, with the files of the next checkpoint. For a prompt, these
@@ -37,7 +36,6 @@ pub enum Target {
     Checkpoint(Checkpoint),
 }
 
-/// The result of a rewind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewound {
     /// The fork with the discarded messages.
@@ -72,7 +70,6 @@ pub struct Rewinder {
     pub store: Store,
     /// Folder of the store and of the kept contents.
     store_folder: PathBuf,
-    /// Folder of the files.
     folder: PathBuf,
 }
 

@@ -26,7 +26,6 @@ fn agent() -> TestAgent {
 }
 
 impl TestAgent {
-    /// Adds a turn in which the agent writes a file.
     fn turn(&mut self, text: &str, file: &str, content: &str) -> [Id; 2] {
         let mut files = self.kept.files().unwrap();
         let number = files.begin(text, 0).unwrap();

@@ -30,7 +30,6 @@ const AFTER_ALL_IDS: &str = "~";
 pub struct LoadedMessage {
     pub id: Id,
     pub role: Role,
-    /// Whether the message is a compaction.
     pub is_boundary: bool,
     pub parts: Vec<LoadedPart>,
 }

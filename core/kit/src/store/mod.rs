@@ -42,7 +42,6 @@ const NEWEST_ID: &str = "SELECT max(id) FROM (SELECT max(id) id FROM sessions
     UNION ALL SELECT max(id) FROM messages UNION ALL SELECT max(id) FROM parts
     UNION ALL SELECT max(id) FROM checkpoints)";
 
-/// An open store.
 pub struct Store {
     db: Connection,
     /// Used in error messages.
@@ -51,7 +50,6 @@ pub struct Store {
     bytes_read: Cell<u64>,
 }
 
-/// Details of a new session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSession {
     /// The session that it follows. For a fork see [`Store::fork`].
@@ -59,7 +57,6 @@ pub struct NewSession {
     pub title: String,
 }
 
-/// A stored session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     pub id: Id,
@@ -113,7 +110,6 @@ impl Store {
         Ok(Store { db, path, ids, bytes_read: Cell::new(0) })
     }
 
-    /// Creates a session and returns its id.
     pub fn create_session(&mut self, new: &NewSession) -> Result<Id, StoreError> {
         self.write("create a session", |tx, ids| insert_session(tx, ids, new, None))
     }
@@ -307,7 +303,6 @@ impl Store {
     }
 }
 
-/// The kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Said,

@@ -12,10 +12,8 @@ use super::*;
 #[derive(Clone, Debug)]
 struct ModelMessage {
     id: Id,
-    /// Id of a tool result.
     result: Option<Id>,
     text: String,
-    /// The text or its placeholder.
     shown: String,
     is_boundary: bool,
     is_copy: bool,
@@ -57,7 +55,6 @@ fn open(path: &Path, seed: u64) -> Store {
     store
 }
 
-/// Applies an operation to the store and to the model.
 fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op, n: usize, which: Index) {
     let message = |id, text: String| ModelMessage {
         id,

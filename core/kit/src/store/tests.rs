@@ -9,7 +9,6 @@ fn ids() -> IdGenerator {
     IdGenerator::new(move || ticks.fetch_add(1, Ordering::Relaxed), 1)
 }
 
-/// A store in a temporary folder with one session.
 fn store() -> (tempfile::TempDir, Store, Id) {
     let folder = tempfile::tempdir().unwrap();
     let mut s = Store::open_with(folder.path().join("s.db"), ids()).unwrap();

@@ -15,7 +15,6 @@ use crate::cache::{Prefix, prefixes};
 use crate::prompt::{Content, Item, Prompt};
 
 impl WireFormat {
-    /// Encodes a request in this wire's format.
     pub fn encode(&'static self, request: &Request) -> Encoded {
         let request = &*request.sent();
         let slots = plan::plan(self, request);
@@ -53,7 +52,6 @@ impl WireFormat {
         reply.map_or_else(Vec::new, |reply| reply.to_string().into_bytes())
     }
 
-    /// Decodes a count in tokens.
     pub fn decode_count_reply(&self, body: &[u8]) -> Result<u64, WireError> {
         let field = self.count.as_ref().map_or("", |count| count.field);
         let reply: Value = super::json::parse(body)?;

@@ -14,9 +14,7 @@ use super::slot::{Slot, carried_media};
 use super::stream::StreamEvent;
 use crate::prompt::Prompt;
 
-/// A reference to a wire format.
 pub type Wire = &'static WireFormat;
-/// Returns whether a request has a header.
 pub type HasHeader<'a> = &'a dyn Fn(&str) -> bool;
 /// A reference to a provider's API.
 pub type Api = &'static ApiFormat;
@@ -25,7 +23,6 @@ pub type Headers = Vec<(&'static str, String)>;
 /// Encodes the response of the compaction endpoint from the prompt and the reply.
 pub(super) type EncodeCompacted = fn(&Prompt, &Reply, &Model) -> Vec<u8>;
 
-/// An encoded request.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     pub body: Vec<u8>,
@@ -41,10 +38,8 @@ pub struct Encoded {
 /// A body that is not a request or reply of the wire.
 #[derive(Debug, Error)]
 pub enum WireError {
-    /// Not the JSON of the wire.
     #[error("the body does not match the wire format: {0}")]
     Json(#[from] serde_json::Error),
-    /// A required field is missing.
     #[error("a {in_what} lacks `{field}`")]
     Missing { field: &'static str, in_what: &'static str },
     /// A valid value that is not simulated.
@@ -58,10 +53,8 @@ impl WireError {
     }
 }
 
-/// The endpoint of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// Generates a reply.
     Reply,
     /// Counts the tokens of a request.
     Count,
@@ -80,7 +73,6 @@ pub enum ResultsDue {
     Anywhere,
 }
 
-/// Options of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplyOptions {
     /// Whether to send the reply as a stream of events.
@@ -93,7 +85,6 @@ pub struct ReplyOptions {
 
 /// The API of a provider, shared by its wires: errors, models, and detection of clients.
 pub struct ApiFormat {
-    /// Name for users.
     pub name: &'static str,
     /// Address of the provider.
     pub address: &'static str,
@@ -126,7 +117,6 @@ pub struct ApiFormat {
 
     /// Builds the entry of a model; the second argument overrides its window in tokens.
     pub model: fn(&Model, Option<u64>) -> Value,
-    /// Builds the list of models.
     pub model_list: fn(Vec<Value>) -> Value,
 }
 
@@ -139,7 +129,6 @@ pub(super) fn too_large(limit: usize) -> (u16, String) {
     (413, format!("the request body is larger than {limit} bytes"))
 }
 
-/// A wire format.
 pub struct WireFormat {
     /// Name in models.
     pub name: &'static str,
@@ -147,12 +136,10 @@ pub struct WireFormat {
     pub api: Api,
     /// Returns the path of requests to a model.
     pub path: fn(&str) -> String,
-    /// Returns the endpoint of a path.
     pub endpoint: fn(&str) -> Option<Endpoint>,
 
     /// Assigns role, message and breakpoint to the blocks of a request.
     pub(super) assign: fn(&mut [Slot], &Request),
-    /// Encodes the body of a request.
     pub(super) body: fn(&Request, &[Slot]) -> Vec<u8>,
     /// Decodes the body of a request to a path.
     pub(super) decode: fn(&str, &[u8]) -> Result<Prompt, WireError>,
@@ -162,7 +149,6 @@ pub struct WireFormat {
     /// the session unchanged.
     pub(super) tool: fn(&Value, Value, &Value) -> Option<Value>,
 
-    /// Encodes a reply.
     pub encode_reply: fn(&Reply, &Model) -> Vec<u8>,
     /// Decodes a reply with a latency of 0.
     pub decode_reply: fn(&[u8]) -> Result<Reply, WireError>,
@@ -177,7 +163,6 @@ pub struct WireFormat {
     pub overflow: fn(u64, u64) -> ModelError,
 
     pub rules: Rules,
-    /// The count endpoint.
     pub(super) count: Option<CountFormat>,
 }
 
@@ -245,11 +230,9 @@ impl Rules {
     };
 }
 
-/// The count endpoint of a wire.
 pub(super) struct CountFormat {
     /// Returns the path of requests about a model.
     pub(super) path: fn(&str) -> String,
-    /// Encodes the body of a request.
     pub(super) body: fn(&Request, &[Slot]) -> Vec<u8>,
     /// Builds the reply from a count and the number of tokens before the provider's edits, if any.
     pub(super) reply: fn(u64, Option<u64>) -> Value,

@@ -15,7 +15,6 @@ pub(crate) fn sane(tokens: u64) -> u64 {
     tokens.min(1 << 48)
 }
 
-/// Encodes a body.
 pub(crate) fn bytes(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("bodies have text keys and cannot fail to serialise")
 }
@@ -54,7 +53,6 @@ pub(crate) fn unwrapped(input: Option<&RawValue>) -> Arc<str> {
     wrapped.and_then(Result::ok).map_or_else(|| given.into(), |w| w.text.into())
 }
 
-/// A JSON string.
 #[derive(Clone, Debug)]
 pub(crate) enum Text<'a> {
     /// Text that was decoded into shared memory.

@@ -30,7 +30,6 @@ pub use stream::{StreamEvent, event_data};
 pub static ALL: &[Wire] =
     &[&openai_responses::WIRE, &openai_chat::WIRE, &anthropic::WIRE, &gemini::WIRE];
 
-/// Finds a wire by the name in a model.
 pub fn find(name: &str) -> Option<Wire> {
     ALL.iter().copied().find(|w| w.name == name)
 }
@@ -49,7 +48,6 @@ pub fn apis() -> [Api; 3] {
     [&openai::OPENAI, &anthropic::ANTHROPIC, &gemini::GOOGLE]
 }
 
-/// Detects the API of a client by path and headers.
 pub fn detect_api(path: &str, header: HasHeader<'_>) -> Api {
     let known = apis().into_iter().find(|a| (a.matches_client)(path, header));
     known.unwrap_or(ALL[0].api)

@@ -3,7 +3,6 @@
 use ctxbench_core::block::{Media, Role};
 use ctxbench_core::usage::Ttl;
 
-/// The content type of a block on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockForm {
     Text,

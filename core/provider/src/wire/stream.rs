@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-/// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamEvent {
     /// Name; `None` for Chat.
@@ -12,7 +11,6 @@ pub struct StreamEvent {
 }
 
 impl StreamEvent {
-    /// Encodes the event.
     pub fn bytes(&self) -> Vec<u8> {
         match self.name {
             Some(name) => format!("event: {name}\ndata: {}\n\n", self.data),

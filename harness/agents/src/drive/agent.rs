@@ -57,13 +57,11 @@ pub enum Deliver {
     Exec,
 }
 
-/// Description of an agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Short name, of letters, digits, `-` and `_`.
     pub name: String,
-    /// Name for display.
     pub title: String,
     /// Strategy of ctxbench that implements the agent.
     pub strategy: Option<String>,
@@ -102,7 +100,6 @@ pub struct Agent {
     pub here: Option<PathBuf>,
 }
 
-/// Program of an agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentProgram {
@@ -139,7 +136,6 @@ pub struct SetupFile {
     pub text: String,
 }
 
-/// An agent's shell tool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellTool {
@@ -172,13 +168,10 @@ pub struct RecordSettings {
     pub arguments: Vec<String>,
 }
 
-/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// The agent's own work.
     Work,
-    /// A summary for a compaction.
     Summary,
     /// A name for the conversation.
     Title,
@@ -225,7 +218,6 @@ pub struct Side {
     pub tools: Option<bool>,
 }
 
-/// Returns all built-in agents.
 pub fn built_in() -> Vec<Agent> {
     let agent =
         |(name, text): &(&str, &str)| read(name, text, None).expect("a test reads them all");
@@ -312,7 +304,6 @@ fn over(mut below: Table, above: Table) -> Table {
 }
 
 impl Agent {
-    /// Returns whether the agent can be asked for a compaction.
     pub fn can_be_asked_to_compact(&self) -> bool {
         match self.start.deliver {
             Deliver::Rpc | Deliver::AppServer => true,
@@ -429,7 +420,6 @@ impl Agent {
         })
     }
 
-    /// Returns the path of the program.
     pub fn locate(&self, named: Option<&Path>) -> Result<PathBuf, DriveError> {
         let AgentProgram { names, .. } = &self.program;
         let paths = std::env::var_os("PATH").unwrap_or_default();

@@ -70,7 +70,6 @@ impl Child {
         Ok(Child { process, buffer, is_open: true, patience, chatter: (0, 0), noise: None })
     }
 
-    /// Closes standard input.
     pub(super) fn close_input(&mut self) {
         self.process.stdin = None;
     }

@@ -35,7 +35,6 @@ enum Protocol<'a> {
 }
 
 impl<'a> Channel<'a> {
-    /// Starts the agent.
     pub(super) async fn open(
         start: &'a Start,
         fill: &'a Template,
@@ -174,7 +173,6 @@ impl<'a> Channel<'a> {
         }
     }
 
-    /// Ends the conversation.
     pub(super) async fn end(&mut self) {
         if let Some(child) = self.child() {
             child.end().await;

@@ -72,7 +72,6 @@ impl Exchange {
     }
 }
 
-/// Reply to a request.
 #[derive(Clone, Default)]
 struct PlannedReply {
     /// `None` = a summary.
@@ -98,7 +97,6 @@ pub(super) struct Director {
     plan: Arc<DrivePlan>,
     sides: Vec<Side>,
     has_tool: bool,
-    /// Faults of the provider.
     faults: Vec<ProviderFault>,
     /// Number of requests by purpose.
     counted: BTreeMap<Purpose, u64>,
@@ -123,7 +121,6 @@ pub(super) struct Director {
     pub(super) now: Millis,
 }
 
-/// Director that server and driver share.
 #[derive(Clone)]
 pub(super) struct SharedDirector(Arc<Mutex<Director>>);
 
@@ -157,7 +154,6 @@ impl SharedDirector {
 }
 
 impl Director {
-    /// Begins a move.
     pub(super) fn begin(&mut self, step: usize) {
         (self.step, self.reply, self.broken) = (step, 0, None);
         self.now = self.now.saturating_add(self.plan.moves[step].gap_ms);

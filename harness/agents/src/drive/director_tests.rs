@@ -33,7 +33,6 @@ fn request(id: u64, wire: Wire, path: &str, body: &[u8], prompt: Option<Prompt>)
     Arrived { id, wire, path, headers, body, prompt, thinking: false, compact: false }
 }
 
-/// A request in progress.
 struct RequestInProgress {
     id: u64,
     body: Vec<u8>,

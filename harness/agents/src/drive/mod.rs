@@ -54,7 +54,6 @@ use template::Template;
 pub use faults::DriveFault;
 pub use outcome::{DriveOutcome, failed, measured};
 
-/// Options of a drive.
 #[derive(Clone, Debug)]
 pub struct DriveOptions {
     pub model: &'static Model,
@@ -74,7 +73,6 @@ pub struct DriveOptions {
     pub program: Option<PathBuf>,
 }
 
-/// Result of a drive.
 #[derive(Debug)]
 pub struct Driven {
     pub agent: Agent,

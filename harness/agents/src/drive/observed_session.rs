@@ -33,7 +33,6 @@ pub(super) enum Extent {
     UpToTheEnd,
 }
 
-/// Builds the observed session.
 pub(super) fn observed(driven: &Driven, extent: Extent) -> Session {
     let Driven { session, plan, exchanges, .. } = driven;
     let asked: HashSet<&str> = exchanges.iter().filter_map(|e| e.key.as_deref()).collect();

@@ -17,7 +17,6 @@ use ctxbench_mock::summarise::Summariser;
 use ctxbench_os::block_on;
 use ctxbench_replay::{Options, not_run};
 
-/// Outcome of a drive.
 #[derive(Debug, Default)]
 pub struct DriveOutcome {
     /// Row of the agent.
@@ -44,7 +43,6 @@ impl DriveOutcome {
 /// Tolerance between the tokens of the row and those of the provider, per cent.
 const EXACT_PCT: f64 = 0.1;
 
-/// Measures a drive.
 pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
     let extent = if driven.end.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
     // The model with the agent's wire format.
@@ -164,7 +162,6 @@ impl Driven {
         self.unused_faults.iter().for_each(|line| add_note(real, line.clone()));
     }
 
-    /// Adds notes about the requests.
     fn add_request_notes(&self, real: &mut RunRecord) {
         if self.plan.left_out > 0 {
             let n = self.plan.left_out;

@@ -149,7 +149,6 @@ impl DrivePlan {
         })
     }
 
-    /// Returns the number of replies.
     pub(super) fn replies(&self) -> u64 {
         self.moves.iter().map(|m| m.replies.len() as u64).sum()
     }

@@ -36,7 +36,6 @@ pub(super) struct Shot {
     pub(super) prompt: Prompt,
 }
 
-/// All requests of an agent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AgentRequests {
     pub(super) program: String,
@@ -166,7 +165,6 @@ impl Player {
         self.seen = blocks.len();
     }
 
-    /// Sets the context to that of a request.
     fn set_context(&mut self, s: &mut Engine, prompt: &Prompt, phase: Phase) -> Result<(), String> {
         self.absorb(s);
         let before = s.context.blocks().to_vec();
@@ -376,7 +374,6 @@ impl Strategy for Player {
     }
 }
 
-/// A driven agent.
 struct DrivenAgent {
     sent: AgentRequests,
     about: About,
@@ -396,7 +393,6 @@ impl Product for DrivenAgent {
     }
 }
 
-/// Returns the row of an agent's requests.
 pub(super) fn row(agent: &str, sent: AgentRequests) -> Spec {
     let version = Version::new(intern(&sent.version), "the program itself");
     let summary = format!("{} {} itself, driven by ctxbench", sent.program, sent.version);

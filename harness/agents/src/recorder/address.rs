@@ -49,12 +49,10 @@ impl Upstreams {
         Ok(Upstreams(out))
     }
 
-    /// Returns the address for an API.
     pub fn get(&self, api: Api) -> Option<&ServerUrl> {
         self.0.iter().find(|(of, _)| of.is_none_or(|of| of == api)).map(|(_, u)| u)
     }
 
-    /// All of them.
     pub fn all(&self) -> impl Iterator<Item = &ServerUrl> {
         self.0.iter().map(|(_, upstream)| upstream)
     }

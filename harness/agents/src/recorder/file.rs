@@ -11,7 +11,6 @@ use ctxbench_scenarios::formats::exchanges::{Bodies, Exchange, Header, Line, Pas
 
 use ctxbench_os::redact::Redactor;
 
-/// A recording that grows.
 pub struct RecordingFile(Mutex<FileState>);
 
 struct FileState {

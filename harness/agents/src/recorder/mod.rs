@@ -29,7 +29,6 @@ use crate::serve::Clock;
 use ctxbench_os::accept::{bind, listen};
 use ctxbench_os::post;
 
-/// A recorder that listens.
 pub struct Recorder {
     listener: TcpListener,
     address: SocketAddr,

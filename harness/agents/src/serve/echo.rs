@@ -75,7 +75,6 @@ fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
     std::iter::once(Part::Text(said.into())).chain(calls).collect()
 }
 
-/// Returns the names of the offered tools.
 fn tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
     let json = prompt.tools.as_ref().map_or("[]", |t| t.json.get());
     let all: Vec<Value> = serde_json::from_str(json).unwrap_or_default();

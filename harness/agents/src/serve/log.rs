@@ -9,8 +9,8 @@ use ctxbench_provider::{Content, Item, Prompt};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use ctxbench_os::sha256;
 use ctxbench_replay::TraceItem;
+use ctxbench_util::hash::sha256;
 
 /// Shorter texts are written into the log, as in traces, bytes.
 const SHORT: usize = 200;

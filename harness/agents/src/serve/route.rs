@@ -7,9 +7,7 @@ use ctxbench_provider::wire::{ALL, Api, Endpoint, Wire};
 pub(super) enum Route<'a> {
     /// Something a wire has a path for.
     Of(Wire, Endpoint),
-    /// The list of models.
     Models,
-    /// One model.
     Model(&'a str),
 }
 

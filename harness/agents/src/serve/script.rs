@@ -99,12 +99,10 @@ impl ReplyScript {
         ReplyScript { turns, next: (0, 0), given, giving: None, tools_seen: false }
     }
 
-    /// Number of replies.
     pub fn len(&self) -> usize {
         self.turns.iter().map(|t| t.replies.len()).sum()
     }
 
-    /// Returns whether it has no replies.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }

@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 /// A request for a reply.
 #[derive(Debug)]
 pub struct Arrived {
-    /// Number of the request.
     pub id: u64,
     pub wire: Wire,
     pub path: String,
@@ -34,7 +33,6 @@ impl Arrived {
     }
 }
 
-/// Reply of the model.
 pub enum ModelAnswer {
     Parts(Vec<Part>),
     Summary,
@@ -53,7 +51,6 @@ pub trait Speaker: Send {
     fn saw(&mut self, _seen: RequestOutcome) {}
 }
 
-/// Request for a reply with its outcome.
 #[derive(Debug)]
 pub struct RequestOutcome {
     pub request: Arrived,

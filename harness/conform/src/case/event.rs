@@ -4,7 +4,6 @@ use ctxbench_core::request::Purpose;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CaseEvent {

@@ -24,10 +24,8 @@ pub use request::{
 /// Error that prevents a case from running.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseError {
-    /// A value of a case is invalid.
     #[error("{at}: expected {expected}, found {found}")]
     Value {
-        /// Path of the value.
         at: String,
         /// Description of a valid value.
         expected: String,
@@ -61,7 +59,6 @@ pub struct Case {
     pub agent: String,
     /// Version of the recorded program.
     pub version: String,
-    /// Name of the case.
     pub name: String,
     /// Purpose of the case, for readers.
     #[serde(default)]
@@ -236,7 +233,6 @@ pub struct FixedTools {
 }
 
 impl Case {
-    /// Returns the settings as the product reads them.
     pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, CaseError> {
         read("settings", Value::Object(self.settings.clone()))
     }
@@ -254,7 +250,6 @@ impl Case {
         })
     }
 
-    /// Returns the items of a request.
     pub fn items_of<'a>(&'a self, request: &'a CaseRequest) -> impl Iterator<Item = &'a CaseItem> {
         request.items.iter().flat_map(|entry| match entry {
             Listed::Item(item) => std::slice::from_ref(&**item),

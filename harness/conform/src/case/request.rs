@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::{Bytes, ContentForm};
 
-/// An expected request.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseRequest {
@@ -25,7 +24,6 @@ pub struct CaseRequest {
     pub items: Vec<Listed>,
 }
 
-/// An entry of a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Listed {

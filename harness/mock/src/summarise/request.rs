@@ -28,7 +28,6 @@ pub(super) struct Segment<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct SummaryRequest<'a> {
-    /// Instruction for the summariser.
     pub instruction: String,
     /// Segments of the conversation, oldest first.
     pub segments: Vec<Segment<'a>>,
@@ -140,7 +139,6 @@ impl<'a> SummaryRequest<'a> {
     }
 }
 
-/// Returns whether an item requests the summary.
 fn asks(item: &Item) -> bool {
     match (&item.shows, &*item.content) {
         (Some(b), _) => matches!(b.kind, BlockKind::SummaryPrompt | BlockKind::CompactionTrigger),

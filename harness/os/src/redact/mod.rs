@@ -52,7 +52,6 @@ fn findings(text: &str) -> Vec<Finding> {
     found
 }
 
-/// Replaces findings in a text.
 fn replaced<'a>(
     text: &'a str,
     findings: Vec<Finding>,
@@ -163,7 +162,6 @@ impl Redactor {
         }
     }
 
-    /// Redacts all texts of a value.
     pub fn typed<T: Serialize + DeserializeOwned>(&mut self, typed: &T) -> serde_json::Result<T> {
         let mut value = serde_json::to_value(typed)?;
         self.value(&mut value);

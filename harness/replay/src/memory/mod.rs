@@ -28,7 +28,6 @@ pub struct ProductMemory {
     pub tokens: TokenTotals,
 }
 
-/// A memory file and its token count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CountedFile {
     /// Path relative to the working directory, or `~/…`.
@@ -38,7 +37,6 @@ pub struct CountedFile {
     pub when: &'static str,
     /// Tokens of the text within the limit.
     pub tokens: u64,
-    /// The importing file, if any.
     pub imported_by: Option<String>,
     /// Number of imports that lead to this file; 0 = not imported.
     pub depth: usize,
@@ -56,7 +54,6 @@ pub struct CutOffTokens {
     pub tokens: u64,
 }
 
-/// Token totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TokenTotals {
     /// Loaded at the start of a session and after each compaction.

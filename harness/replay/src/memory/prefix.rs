@@ -15,7 +15,6 @@ use super::load;
 /// adds it when a matching file is touched.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct MemoryPrefix {
-    /// Path and text of each file.
     files: Vec<(String, String)>,
     summary: String,
     notes: Vec<String>,
@@ -36,7 +35,6 @@ impl Prefixes {
         Prefixes { project: project.into(), by_label }
     }
 
-    /// Returns path and text of each file.
     pub fn files(&self, spec: &Spec) -> &[(String, String)] {
         self.by_label.get(&spec.label()).map_or(&[], |p| &p.files)
     }

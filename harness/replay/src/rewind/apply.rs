@@ -13,7 +13,6 @@ const CONTENT: &[&str] = &["content", "file_text", "contents", "text"];
 const REPLACE_ALL: &[&str] = &["replace_all", "replaceAll"];
 const PATCH: &[&str] = &["patch", "input", "diff", "patchText"];
 
-/// An edit of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileEdit {
     /// Path as given to the tool.
@@ -27,7 +26,6 @@ pub(super) enum Operation {
     Write(String),
     /// Replaces texts in order: old, new, and whether to replace every occurrence.
     Replace(Vec<(String, String, bool)>),
-    /// Deletes the file.
     Delete,
 }
 

@@ -20,7 +20,6 @@ use ctxbench_strategies::descriptor::SnapshotKind;
 use super::apply;
 use ctxbench_os::shutdown::TempFolder;
 
-/// Result of one restore of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreMeasurement {
     /// Number of changed files that the checkpoints tracked.
@@ -45,14 +44,12 @@ pub struct FileRewinds {
     pub remarks: Vec<String>,
 }
 
-/// Returns true if git is installed.
 fn has_git() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| git_version().is_some())
 }
 
 impl FileRewinds {
-    /// Replays the files of a session.
     pub fn replay(session: &Session) -> FileRewinds {
         let mut out = FileRewinds::default();
         let known = session.entries.iter().any(|e| matches!(e, Entry::DiskFile { .. }));

@@ -20,7 +20,6 @@ pub struct Fit {
 /// Bias of our counts for a recording.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Bias {
-    /// Number of compared calls.
     pub calls: usize,
     /// Our count of the added content, tokens.
     pub ours: u64,

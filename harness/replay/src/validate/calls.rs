@@ -48,7 +48,6 @@ impl ContentCount {
     }
 }
 
-/// A call of a model.
 #[derive(Clone, Debug)]
 pub struct ModelCall {
     /// Line number of the first part, from 1.
@@ -87,20 +86,16 @@ pub struct ModelCall {
     pub notes: Vec<Note>,
 }
 
-/// All calls of a recording.
 #[derive(Clone, Debug)]
 pub struct Calls {
     /// The file, and the session if the file has several.
     pub name: String,
-    /// Name of the format.
     pub format: &'static str,
     /// Calls in file order.
     pub calls: Vec<ModelCall>,
     /// Compactions in file order.
     pub boundaries: Vec<Boundary>,
-    /// Route of the calls.
     pub route: ProviderRoute,
-    /// Warnings of the reader.
     pub warnings: Vec<String>,
 }
 
@@ -144,7 +139,6 @@ impl Calls {
     }
 }
 
-/// Name of the main conversation.
 const MAIN: &str = "main";
 
 #[derive(Clone, Copy)]

@@ -40,7 +40,6 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Lifetime => "lifetime",
@@ -81,7 +80,6 @@ pub struct Miss {
     /// True if the prediction was exact.
     pub predicted: bool,
     pub cause: Cause,
-    /// Evidence in the file.
     pub evidence: String,
 }
 

@@ -28,7 +28,6 @@ pub use predict::{PredictOptions, Predicted};
 pub struct CallLine {
     /// Line number, from 1.
     pub line: usize,
-    /// Name of the conversation.
     pub conversation: String,
     pub model: String,
     /// Input neither read nor written, by the counters.
@@ -50,9 +49,7 @@ pub struct CallLine {
 /// Input cost of the compared calls with a known price, USD.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct InputCost {
-    /// Cost by the counters.
     pub counters_usd: f64,
-    /// Cost by the prediction.
     pub predicted_usd: f64,
     /// Number of calls without known prices.
     pub unpriced_calls: usize,
@@ -71,7 +68,6 @@ pub struct Validated {
     pub format: String,
     /// Route of the calls: `direct`, `gateway` or `unknown`.
     pub route: String,
-    /// Evidence for the route.
     pub route_evidence: String,
     /// Number of calls with counters.
     pub calls: usize,
@@ -96,7 +92,6 @@ pub struct Validated {
     pub write_predicted: Option<u64>,
     /// Tokens written by the compared calls, by the counters.
     pub write_actual: Option<u64>,
-    /// Number of misses by cause.
     pub causes: BTreeMap<Cause, usize>,
     /// All misses in file order.
     pub misses: Vec<Miss>,
@@ -106,7 +101,6 @@ pub struct Validated {
     pub cost: InputCost,
     /// All calls with counters.
     pub lines: Vec<CallLine>,
-    /// Warnings of the reader.
     pub warnings: Vec<String>,
 }
 

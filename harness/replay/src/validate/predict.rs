@@ -18,7 +18,6 @@ use ctxbench_provider::{Prefix, PromptCache};
 
 use super::calls::{Calls, ModelCall};
 
-/// Options of the prediction.
 #[derive(Clone, Copy, Debug)]
 pub struct PredictOptions {
     /// True if cache entries expire.

@@ -19,7 +19,6 @@ use ctxbench_mock::{Door, PlannedReply};
 pub struct Watch {
     /// Record a status line after each reply.
     pub status: bool,
-    /// Limits on spending.
     pub spend: Vec<SpendLimit>,
 }
 

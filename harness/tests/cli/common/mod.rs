@@ -31,13 +31,10 @@ pub const CLAUDE_CODE: &str = include_str!("../../data/claude-code.jsonl");
 /// A Codex rollout with the same messages.
 pub const CODEX: &str = include_str!("../../data/codex.jsonl");
 
-/// A session of one question and its answer.
 pub const SESSION: &str = include_str!("../../data/session.jsonl");
 
-/// A row of a CSV file by column name.
 pub type Row = BTreeMap<String, String>;
 
-/// Returns the path of a file in the repository.
 pub fn repository(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(name)
 }
@@ -47,30 +44,25 @@ pub fn data(name: &str) -> PathBuf {
     repository("tests/data").join(name)
 }
 
-/// Compresses bytes.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = GzEncoder::new(Vec::new(), Compression::default());
     out.write_all(bytes).unwrap();
     out.finish().unwrap()
 }
 
-/// A temporary folder in which commands run.
 pub struct CommandFolder(TempDir);
 
 impl CommandFolder {
-    /// Creates a folder with one file.
     pub fn with(name: &str, content: impl AsRef<[u8]>) -> CommandFolder {
         let here = CommandFolder::new();
         here.write(name, content);
         here
     }
 
-    /// Creates an empty folder.
     pub fn new() -> CommandFolder {
         CommandFolder(tempfile::tempdir().unwrap())
     }
 
-    /// Returns the full path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -82,31 +74,26 @@ impl CommandFolder {
         std::fs::write(path, content).unwrap();
     }
 
-    /// Sets the permissions of a file.
     #[cfg(unix)]
     pub fn chmod(&self, name: &str, mode: u32) {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
         std::fs::set_permissions(self.path(name), mode).unwrap();
     }
 
-    /// Returns the permissions of a file.
     #[cfg(unix)]
     pub fn mode(&self, name: &str) -> u32 {
         let permissions = std::fs::metadata(self.path(name)).unwrap().permissions();
         std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777
     }
 
-    /// Returns the text of a file.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Parses a file as JSON.
     pub fn json(&self, name: &str) -> Value {
         serde_json::from_str(&self.read(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Returns the rows of a CSV file.
     pub fn csv(&self, name: &str) -> Vec<Row> {
         let mut reader = csv::Reader::from_path(self.path(name)).unwrap();
         reader.deserialize().map(|r| r.unwrap()).collect()
@@ -118,7 +105,6 @@ impl CommandFolder {
         rows.find(|r| r["strategy"] == strategy).unwrap_or_else(|| panic!("no row of {strategy}"))
     }
 
-    /// Returns the records in a results folder.
     pub fn runs(&self, out: &str) -> Vec<Value> {
         self.json(&format!("{out}/results.json"))["runs"].as_array().unwrap().clone()
     }
@@ -173,7 +159,6 @@ fn collect(dir: &Path, below: &str, out: &mut BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// Sends a signal to a process.
 pub fn signal(name: &str, process: &Child) {
     let id = process.id().to_string();
     assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
@@ -185,7 +170,6 @@ pub struct Run {
     line: String,
 }
 
-/// Output of a command.
 #[derive(Debug)]
 pub struct Output {
     /// Exit code; `None` = killed by a signal.
@@ -204,13 +188,11 @@ impl Run {
         self
     }
 
-    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Run {
         self.command.env(name, value);
         self
     }
 
-    /// Passes a text on standard input.
     pub fn piped(mut self, text: impl AsRef<[u8]>) -> Run {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text.as_ref()).unwrap();
@@ -264,7 +246,6 @@ impl Run {
 }
 
 impl Output {
-    /// Checks that the messages contain each of these texts.
     #[track_caller]
     pub fn stderr_contains(&self, words: &[&str]) -> &Output {
         for w in words {
@@ -273,7 +254,6 @@ impl Output {
         self
     }
 
-    /// Parses the results as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.stdout))
     }

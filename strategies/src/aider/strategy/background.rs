@@ -14,7 +14,6 @@ use crate::aider::rules::{AiderSettings, Ending, Job, SummaryRules, ending, head
 /// second is close enough.
 const LOOK_MS: Millis = 1_000;
 
-/// Summary in progress.
 pub(super) struct PendingSummary {
     pub(super) task: Task,
     /// Time of the next check for its answer if nothing happens before, ms of virtual time.

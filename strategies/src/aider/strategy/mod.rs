@@ -126,7 +126,6 @@ impl AiderProgram {
         files.chain([text, assent]).collect()
     }
 
-    /// Sets the view to the chunks.
     fn update_view(&self, s: &mut Engine) {
         // `set` cannot fail: the chunks contain no calls that could be separated from their
         // results.

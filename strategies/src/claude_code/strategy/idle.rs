@@ -65,7 +65,6 @@ impl ClaudeCodeProgram {
         self.state.pause.at = looks.then(|| s.now() + LOOK_MS);
     }
 
-    /// Ends the pause when the user returns.
     pub async fn pause_ends(&mut self, s: &mut Engine) {
         self.state.pause.at = None;
         if self.state.pause.summary.is_under_way() {

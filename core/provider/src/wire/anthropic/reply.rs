@@ -171,7 +171,6 @@ impl AnthropicUsage {
     }
 }
 
-/// Decodes a reply.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: AnthropicReply<'_> = json::parse(bytes)?;
     let usage = body.usage.usage();

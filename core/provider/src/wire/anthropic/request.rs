@@ -130,7 +130,6 @@ pub(crate) struct MediaSource<'a> {
     url: Option<Text<'a>>,
 }
 
-/// A breakpoint.
 #[derive(Clone, Copy, Deserialize, Serialize)]
 pub(crate) struct CacheControl {
     #[serde(skip_deserializing, rename = "type")]
@@ -257,7 +256,6 @@ impl<'a> ContentBlock<'a> {
     }
 }
 
-/// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: AnthropicRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() * 2 + 4);

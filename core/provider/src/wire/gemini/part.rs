@@ -115,7 +115,6 @@ impl<'a> GeminiPart<'a> {
         GeminiPart { text: Some(text), ..GeminiPart::default() }
     }
 
-    /// Creates a thought with its own signature.
     pub(super) fn thought(text: Text<'a>, signature: Option<&'a Arc<str>>) -> Self {
         let signature = signature.filter(|s| !s.is_empty()).map(|s| Text::Plain(s));
         GeminiPart { thought: true, thought_signature: signature, ..GeminiPart::text(text) }
@@ -153,7 +152,6 @@ impl<'a> GeminiPart<'a> {
         }
     }
 
-    /// Takes the file, if the part is one.
     fn take_file(&mut self) -> Option<Media> {
         if let Some(Blob { mime_type, data }) = self.inline_data.take() {
             let media_type = or_empty(mime_type).to_string();
@@ -165,7 +163,6 @@ impl<'a> GeminiPart<'a> {
         Some(Media { media_type, url: file_uri.into_shared().to_string(), name: None })
     }
 
-    /// Adds the part to its content.
     fn read(mut self, found: &mut Vec<Content>, calls: &mut OpenCalls) -> Result<(), WireError> {
         let missing = |field| WireError::Missing { field, in_what: "part" };
         let signature = opt(self.thought_signature.take()).filter(|s| !NO_THOUGHT.contains(&&**s));

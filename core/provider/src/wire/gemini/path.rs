@@ -5,10 +5,8 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// The method of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// Generates a reply.
     Generate,
     /// Generates a reply as events.
     Stream,
@@ -22,14 +20,12 @@ const METHODS: [(Method, &str); 3] = [
     (Method::Count, "countTokens"),
 ];
 
-/// Paths of the list of models.
 pub(super) const MODELS: &str = "/v1beta/models";
 
 /// Characters to escape in a model's name.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@');
 
-/// Returns the path of a method of a model.
 pub(super) fn method_path(model: &str, method: Method) -> String {
     let word = METHODS.iter().find(|(m, _)| *m == method).map_or("", |(_, w)| *w);
     format!("{MODELS}/{}:{word}", utf8_percent_encode(model, ESCAPED))

@@ -104,7 +104,6 @@ impl GeminiUsage {
     }
 }
 
-/// Encodes a reply.
 pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let parts = reply.parts.iter().filter_map(|p| match p {
         Part::Call(ToolCall { id, name, arguments }) => {
@@ -135,7 +134,6 @@ pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     })
 }
 
-/// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: GeminiReply<'_> = json::parse(bytes)?;
     let blocked = body.prompt_feedback.and_then(|f| f.block_reason).is_some();

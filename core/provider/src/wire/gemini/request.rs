@@ -61,7 +61,6 @@ struct CountRequest<'a> {
     generate_content_request: Option<GeminiRequest<'a>>,
 }
 
-/// Encodes a request.
 pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let config = |n| Config { max_output_tokens: Some(n) };
     json::bytes(&GeminiRequest {
@@ -70,7 +69,6 @@ pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     })
 }
 
-/// Encodes a count request.
 pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let model = Some(format!("models/{}", request.model.name));
     json::bytes(&CountRequest {
@@ -116,7 +114,6 @@ fn part<'a>(s: &Slot, b: &'a Block) -> GeminiPart<'a> {
     }
 }
 
-/// Decodes a request.
 pub(super) fn decode(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
     prompt(model, json::parse(bytes)?)
 }

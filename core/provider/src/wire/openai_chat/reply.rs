@@ -71,7 +71,6 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
     })
 }
 
-/// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: Completion<'_, OpenAiUsage> = json::parse(bytes)?;
     let choice = body

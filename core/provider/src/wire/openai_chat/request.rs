@@ -28,7 +28,6 @@ struct ChatRequest<'a> {
     messages: Vec<ChatMessage<'a>>,
 }
 
-/// A message of a request or reply.
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct ChatMessage<'a> {
     #[serde(default)]
@@ -87,7 +86,6 @@ struct ChatFile<'a> {
     file_data: Text<'a>,
 }
 
-/// Encodes a request.
 pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let block = |s: &Slot| &*request.blocks[s.block];
     let message = |group: &[Slot]| match group[0].role {
@@ -187,7 +185,6 @@ impl ContentPart<'_> {
     }
 }
 
-/// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: ChatRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() + 16);
@@ -221,7 +218,6 @@ impl<'a> ChatMessage<'a> {
         }
     }
 
-    /// Returns the content in order.
     pub(crate) fn contents(self, role: Role) -> Result<Vec<Content>, WireError> {
         let mut found = Vec::with_capacity(2 + self.tool_calls.len());
         let encrypted = opt(self.reasoning_details.into_iter().find_map(|d| d.data));

@@ -48,7 +48,6 @@ struct Incomplete<'a> {
     reason: Option<Cow<'a, str>>,
 }
 
-/// Encodes a reply.
 pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
     let id = reply.id.as_deref().unwrap_or(NO_ID);
     let reason = match reply.stop {
@@ -124,7 +123,6 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
     })
 }
 
-/// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: Response<'_, OpenAiUsage> = json::parse(bytes)?;
     let mut parts = Vec::with_capacity(body.output.len());

@@ -194,7 +194,6 @@ impl<'a> InputItem<'a> {
     }
 }
 
-/// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: ResponsesRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::new();

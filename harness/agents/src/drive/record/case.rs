@@ -19,7 +19,7 @@ use super::events::{self, SentTexts};
 use super::mask::Mask;
 use super::rows;
 use crate::drive::{Driven, Exchange, Purpose, words};
-use ctxbench_os::sha256;
+use ctxbench_util::hash::sha256;
 
 /// Maximum length of a text that a case contains instead of its hash, bytes.
 const MAX_TEXT_BYTES: usize = 200;
@@ -133,7 +133,6 @@ fn sent_texts<'a>(
     SentTexts { mask, said, outputs, cache_beside_input: reading.cache_beside_input }
 }
 
-/// Distinct items of a case.
 #[derive(Default)]
 struct Items {
     all: Vec<CaseItem>,

@@ -20,7 +20,7 @@ use thiserror::Error;
 use super::Driven;
 use super::agent::Deliver;
 use ctxbench_conform::{self as conform, Case, CaseVerdict};
-use ctxbench_os::sha256;
+use ctxbench_util::hash::sha256;
 
 /// Error that prevents the recording of a case.
 #[derive(Debug, Error)]
@@ -77,7 +77,6 @@ impl Driven {
         Ok(RecordedCase { bytes: text.len(), path, verdict })
     }
 
-    /// Returns the case of a drive.
     fn case(&self, name: &str) -> Result<Case, RecordError> {
         let recording = recording(&self.agent.name, self.strategy.as_ref())?;
         let unasked =

@@ -26,7 +26,6 @@ pub(super) const REPLAY: Replay = Replay {
     record: Some(record::RECORDING),
 };
 
-/// Settings of a case.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct RecordedSettings {

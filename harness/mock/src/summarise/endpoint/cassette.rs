@@ -23,7 +23,6 @@ struct CassetteHeader {
     version: u32,
 }
 
-/// A recorded answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedAnswer {

@@ -36,7 +36,6 @@ pub const KEY_VARIABLE: &str = "CTXBENCH_SUMMARIZER_KEY";
 pub struct Key(String);
 
 impl Key {
-    /// Returns the key of the environment, if it is set.
     pub fn from_environment() -> Option<Key> {
         std::env::var(KEY_VARIABLE)
             .ok()

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::address::EndpointDialect;
 use crate::summarise::ASK;
-use ctxbench_os::sha256;
+use ctxbench_util::hash::sha256;
 
 /// Output limit for requests without one, tokens (our choice): above any measured summary
 /// (`extractive::MAX_TOKENS`), and accepted by every provider.

@@ -54,7 +54,6 @@ struct Series {
 pub struct Metrics(BTreeMap<(&'static str, Attributes), Series>);
 
 impl Metrics {
-    /// Adds a finished session.
     pub fn add_session(&mut self, session: &str, meter: &SessionMeter) {
         let own =
             |more: &[(&'static str, &str)]| named(&[&[("session.id", session)], more].concat());

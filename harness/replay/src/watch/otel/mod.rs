@@ -18,7 +18,6 @@ pub use metrics::Metrics;
 /// Limits of the collector's response (OTLP specification: 10 s).
 const LIMITS: AnswerLimits = AnswerLimits { timeout: Duration::from_secs(10), bytes: 64 << 10 };
 
-/// Address of a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collector(Uri);
 
@@ -42,7 +41,6 @@ impl FromStr for Collector {
     }
 }
 
-/// A failed export.
 #[derive(Debug, Error)]
 #[error("failed to export metrics to {url}: {reason}; check that a collector accepts OTLP there")]
 pub struct ExportError {
