@@ -38,11 +38,15 @@ pub struct SessionSummary {
     pub cost_usd: Option<f64>,
     /// Remarks about calls that are priced as those of another model, or that have no price.
     pub cost_notes: Vec<String>,
+    /// True if calls without counters or prices are not in the cost.
+    pub cost_is_minimum: bool,
     #[serde(skip)]
     calls: Vec<BilledCall>,
     #[serde(skip)]
     identity: SessionCalls,
 }
+
+const UNCOUNTED: &str = "at least: replies without counters are not in the cost";
 
 impl SessionSummary {
     /// Computes the row of a session.
@@ -64,6 +68,15 @@ impl SessionSummary {
         let peak = counted_peak.max(shown).unwrap_or_default();
         let priced: Vec<f64> = calls.iter().filter_map(|(_, usd)| *usd).collect();
         let cost_usd = (!priced.is_empty()).then(|| priced.iter().sum());
+        let is_uncounted = |e: &Entry| e.as_reply().is_some_and(|a| a.usage.is_none());
+        // The program's own sums include replies without counters.
+        let is_told =
+            |e: &Entry| matches!(e, Entry::RecordedCall(c) if c.usage.billing.told_usd.is_some());
+        let mut entries = session.entries.iter();
+        let uncounted = entries.clone().any(is_uncounted) && !entries.any(is_told);
+        let cost_is_minimum = uncounted || priced.len() < calls.len();
+        let uncounted = uncounted.then(|| UNCOUNTED.to_string());
+        let notes = about_prices(session, None).into_iter().chain(uncounted);
         SessionSummary {
             agent: header.source.as_ref().map(|s| s.format.clone()),
             id: header.id.clone(),
@@ -76,7 +89,8 @@ impl SessionSummary {
             peak_is_counted: counted_peak == Some(peak),
             compactions: count(|e| matches!(e, Entry::RecordedCompaction(_))),
             cost_usd,
-            cost_notes: cost_usd.map(|_| about_prices(session, None)).unwrap_or_default(),
+            cost_notes: cost_usd.map(|_| notes.collect()).unwrap_or_default(),
+            cost_is_minimum,
             calls,
             identity: SessionCalls::new(session),
         }
@@ -85,13 +99,11 @@ impl SessionSummary {
     /// Leaves calls that another session is billed for out of the cost. `at` = number of the
     /// session.
     pub fn bill_once(&mut self, billed: &mut BilledCalls, at: usize) {
-        let elsewhere = billed.bill(at, self.identity.identities());
+        let elsewhere = billed.bill(at, self.identity.hashes());
         if elsewhere.is_empty() {
             return;
         }
-        // Calls without an identity are elsewhere if the whole session is.
-        let is_copy = self.identity.content().is_some_and(|id| elsewhere.contains_key(&id));
-        let own = |(id, _): &&BilledCall| id.map_or(!is_copy, |id| !elsewhere.contains_key(&id));
+        let own = |(id, _): &&BilledCall| id.is_none_or(|id| !elsewhere.contains_key(&id));
         let usd = self.calls.iter().filter(own).filter_map(|(_, usd)| *usd);
         self.cost_usd = self.cost_usd.map(|_| usd.fold(0.0, |all, usd| all + usd));
         let note = "calls that an earlier session has, too, are in its cost only";

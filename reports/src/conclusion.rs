@@ -42,11 +42,11 @@ pub(crate) fn conclusions(results: &Results) -> Vec<Conclusion> {
         let own = &terms.blocks;
         let count = fmt::sessions(own.len());
         let mut lines = vec![failures(own)];
-        for (label, text) in recorded::cost_lines(own).into_iter().flatten() {
+        for (label, text) in recorded::cost_lines(own) {
             lines.push(line(label, text));
         }
         let pooled = Pooled::from_runs(&terms.evidence());
-        lines.extend(not_compared(own.iter().filter(|b| !b.first().is_evidence()).count()));
+        lines.extend(not_compared(own));
         lines.extend(pooled.iter().map(|p| line("verdicts", verdicts(&p.differences))));
         // The conclusion of a drive is the agreement of our implementation and the real agent.
         let agreed = agreement::sentences(own);
@@ -101,14 +101,24 @@ fn failures(blocks: &[&ReportBlock<'_>]) -> ConclusionLine {
 }
 
 /// Sessions that are left out of the comparison.
-fn not_compared(tests: usize) -> Option<ConclusionLine> {
-    let which = match tests {
-        0 => return None,
-        1 => "1 session that tests one mechanism".to_string(),
-        n => format!("{n} sessions that test one mechanism each"),
+fn not_compared(blocks: &[&ReportBlock<'_>]) -> Option<ConclusionLine> {
+    let left_out = blocks.iter().map(|b| b.first()).filter(|r| !r.is_evidence());
+    let (copies, tests): (Vec<&RunRecord>, Vec<&RunRecord>) =
+        left_out.partition(|r| r.scenario.counted_as.is_some());
+    let told = |n: usize, one: &str, several: &str| match n {
+        0 => None,
+        1 => Some(format!("1 session that {one}")),
+        n => Some(format!("{n} sessions that {several}")),
     };
-    let text = format!("{which}; see their tables");
-    Some(line("not compared", text))
+    let tests = told(tests.len(), "tests one mechanism", "test one mechanism each");
+    let copies = told(
+        copies.len(),
+        "shares calls with another one and counts as that one",
+        "share calls with another one and count as that one",
+    );
+    let which: Vec<String> = tests.into_iter().chain(copies).collect();
+    let text = format!("{}; see their tables", which.join(", "));
+    (!which.is_empty()).then(|| line("not compared", text))
 }
 
 fn line(label: &'static str, text: String) -> ConclusionLine {

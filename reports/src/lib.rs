@@ -57,6 +57,7 @@ pub use junit::JUNIT_HEAD;
 pub use lost::{LostNeed, LostNeeds, lost, to_json as lost_to_json, to_text as lost_to_text};
 pub use metrics::{Cell, column, in_words};
 pub use plots::Hues;
+pub use recorded::cache_shares;
 pub use results_file::{ResultsFile, read_figures};
 pub use row_cache::{Row, RowCache, sort_runs};
 pub use stored::{Files, OutputFolder, Rows, StoredResults, Take};

@@ -5,7 +5,7 @@ use ctxbench_core::request::Purpose;
 use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
-use crate::record::{CompactionRecord, RunRecord};
+use crate::record::{CompactionRecord, RunRecord, Summary};
 use crate::sheet::ByBlock;
 use crate::view::ReportBlock;
 
@@ -14,14 +14,20 @@ pub(crate) const SHEET: ByBlock = ByBlock {
     note: "Every compaction: the reply of the main conversation before which it happened, counted \
         from 0, the context before and after, \
         the summary, and the dollars of the request that wrote it. As recorded: the provider's \
-        counters; a summary whose request is not in the recording costs n/a. Beside it the \
-        dollars of the whole session.",
+        counters; a summary whose request is not in the recording costs n/a, and one of which only \
+        a stub is counted about (~) what its visible text costs. Beside it the dollars of the \
+        whole session.",
     head: || {
         vec!["compaction", "before reply", "tokens before", "after", "summary", "its $", "all $"]
     },
     told: |_| None,
     rows: |r| if is_of_product(r) { rows(r) } else { vec![] },
 };
+
+/// Formats dollars that may be an estimate.
+fn about(usd: f64, is_estimate: bool) -> String {
+    format!("{}{}", if is_estimate { "~" } else { "" }, fmt::usd(usd))
+}
 
 pub(crate) fn is_of_product(r: &RunRecord) -> bool {
     let own = r.scenario.product.as_deref() == Some(&*r.strategy.name);
@@ -38,7 +44,7 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
             tokens(c.before_tokens),
             fmt::known(c.after_tokens, tokens),
             tokens(c.summary_tokens),
-            fmt::known(c.cost_usd, fmt::usd),
+            fmt::known(c.cost_usd, |usd| about(usd, c.cost_is_estimate)),
             all.clone(),
         ]
     };
@@ -63,14 +69,15 @@ pub(crate) fn before_reply(r: &RunRecord, c: &CompactionRecord) -> usize {
     before.filter(|q| q.agent.is_none() && q.purpose == Purpose::Sample).count()
 }
 
-/// Cost of the recorded sessions, and cost under every policy that finished all of them.
-pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Option<[(&'static str, String); 2]> {
-    let recorded: Vec<(&ReportBlock<'_>, &RunRecord)> = blocks
+/// Cost of the recorded sessions, and cost under every policy that finished all of them. Of sessions
+/// that share calls, both are of the longest, which all of them are counted as.
+pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Vec<(&'static str, String)> {
+    let (recorded, others): (Vec<_>, Vec<_>) = blocks
         .iter()
         .filter_map(|b| Some((*b, *b.runs.iter().find(|r| is_recorded(r))?)))
-        .collect();
+        .partition(|(_, r)| r.scenario.counted_as.is_none());
     if recorded.is_empty() {
-        return None;
+        return vec![];
     }
     let sum = |of: fn(&RunRecord) -> f64| recorded.iter().map(|(_, r)| of(r)).sum::<f64>();
     let paid = sum(|r| r.summary.cost_usd);
@@ -81,7 +88,8 @@ pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Option<[(&'static str, 
     let lacking = |r: &RunRecord| r.summary.steps_total.saturating_sub(r.summary.steps_completed);
     let uncounted: u64 = recorded.iter().map(|(_, r)| lacking(r)).sum();
     let unbilled = compactions.iter().any(|c| c.cost_usd.is_none());
-    if likely > paid || uncounted > 0 || unbilled {
+    let unpriced = recorded.iter().any(|(_, r)| r.summary.cost_estimate_usd.is_none());
+    if likely > paid || uncounted > 0 || unbilled || unpriced {
         text += " at least";
     }
     if likely > paid {
@@ -94,18 +102,23 @@ pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Option<[(&'static str, 
         0 => "; no compaction".to_string(),
         n => {
             let billed: Vec<f64> = compactions.iter().filter_map(|c| c.cost_usd).collect();
+            let about = if compactions.iter().any(|c| c.cost_is_estimate) { "about " } else { "" };
             let summaries = match (billed.len(), n - billed.len()) {
                 (0, _) => "whose summaries are not in it".to_string(),
-                (_, 0) => format!("their summaries ${}", fmt::usd(billed.iter().sum())),
+                (_, 0) => format!("their summaries {about}${}", fmt::usd(billed.iter().sum())),
                 (_, lacking) => {
                     let asked = fmt::usd(billed.iter().sum());
-                    format!("their summaries ${asked} at least, {lacking} not in it")
+                    format!("their summaries {about}${asked} at least, {lacking} not in it")
                 }
             };
             format!("; {}, {summaries}", fmt::pluralize(n, "compaction"))
         }
     };
-    text += &another_cache(&recorded).unwrap_or_default();
+    let usd: f64 = others.iter().map(|(_, r)| r.summary.cost_usd).sum();
+    if usd > 0.0 {
+        let more = fmt::pluralize(others.len(), "other session");
+        text += &format!("; {more} with calls of these cost ${} besides", fmt::usd(usd));
+    }
     let mut labels: Vec<&str> = recorded[0].0.runs.iter().map(|r| &*r.strategy.label).collect();
     labels.retain(|l| *l != recorded[0].1.strategy.label);
     let mut others: Vec<(f64, String)> = labels
@@ -123,36 +136,51 @@ pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Option<[(&'static str, 
     others.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
     let said: Vec<String> =
         others.iter().map(|(usd, label)| format!("{label} ${}", fmt::usd(*usd))).collect();
-    Some([("as recorded", text), ("modelled", said.join(", "))])
+    let cache = another_cache(&recorded).map(|text| ("cache", text));
+    [("as recorded", text)]
+        .into_iter()
+        .chain(cache)
+        .chain([("modelled", said.join(", "))])
+        .collect()
 }
 
-/// Minimum difference, as a share of the prompts, for the remark on the recorded cache.
+/// Minimum difference, as a share of the prompts, from which a cache is another one.
 const ANOTHER: f64 = 0.1;
 
-/// Remark on a recorded cache that served much less or more than the simulated one: for this
-/// reason, all policies differ from the recording.
+/// Returns the shares of the prompts that the recorded cache and the simulated one served, if they are
+/// so far apart that the dollars of a recording differ from all policies for this reason.
+pub fn cache_shares(recorded: &Summary, reference: &Summary) -> Option<(f64, f64)> {
+    let share = |s: &Summary| s.cache_read_tokens as f64 / s.input_tokens.max(1) as f64;
+    let (real, simulated) = (share(recorded), share(reference));
+    ((real - simulated).abs() > ANOTHER).then_some((real, simulated))
+}
+
+/// Describes recorded caches that served much less or more than the simulated one, and what the same
+/// calls would have cost with that one. No policy saves this.
 fn another_cache(recorded: &[(&ReportBlock<'_>, &RunRecord)]) -> Option<String> {
-    let appended: Vec<&RunRecord> = recorded
-        .iter()
-        .filter_map(|(b, _)| {
-            let unlimited = |r: &&&RunRecord| r.strategy.standing == Standing::Hypothetical;
-            b.runs.iter().find(unlimited).copied()
-        })
-        .collect();
-    let share = |runs: &mut dyn Iterator<Item = &RunRecord>| {
-        let (read, all) = runs.fold((0, 0), |(read, all), r| {
-            (read + r.summary.cache_read_tokens, all + r.summary.input_tokens)
-        });
-        (all > 0).then(|| read as f64 / all as f64)
+    let unlimited = |r: &&&RunRecord| r.strategy.standing == Standing::Hypothetical;
+    let other = |(b, r): &(&ReportBlock<'_>, &RunRecord)| {
+        let reference = b.runs.iter().find(unlimited)?;
+        cache_shares(&r.summary, &reference.summary).map(|shares| (r.summary.clone(), shares))
     };
-    let real = share(&mut recorded.iter().map(|(_, r)| *r))?;
-    let simulated = share(&mut appended.iter().copied())?;
-    ((real - simulated).abs() > ANOTHER).then(|| {
+    let others: Vec<(Summary, (f64, f64))> = recorded.iter().filter_map(other).collect();
+    let prompts = others.iter().map(|(r, _)| r.input_tokens as f64).sum::<f64>();
+    let share = |of: fn(&(f64, f64)) -> f64| {
+        let all = others.iter().map(|(r, shares)| r.input_tokens as f64 * of(shares));
+        100.0 * all.sum::<f64>() / prompts
+    };
+    let usd = others.iter().map(|(r, _)| r.cost_usd).sum();
+    let there: Option<f64> = others.iter().map(|(r, _)| r.cost_with_cache_usd).sum();
+    (!others.is_empty()).then(|| {
         format!(
-            "; its cache served {:.0} % of the prompts, where the simulated one serves {:.0} % of \
-             the reference's: that part of a difference is no policy's",
-            100.0 * real,
-            100.0 * simulated
+            "in {}, its cache served {:.0} % of the prompts, where the simulated one serves {:.0} % \
+             of the reference's; with that one, the recorded calls cost about ${} instead of ${}: no \
+             policy's difference",
+            fmt::sessions(others.len()),
+            share(|s| s.0),
+            share(|s| s.1),
+            fmt::known(there, fmt::usd),
+            fmt::usd(usd)
         )
     })
 }
@@ -175,7 +203,7 @@ mod tests {
             (run.summary.steps_completed, run.summary.steps_total) = (completed, 14);
             let results = testing::of(vec![run]);
             let blocks = view::blocks(&results);
-            cost_lines(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
+            cost_lines(&blocks.iter().collect::<Vec<_>>())[0].1.clone()
         };
         let whole = told_of(14);
         assert!(whole.starts_with("$2.000 in 1 session;"), "{whole}");
@@ -194,7 +222,7 @@ mod tests {
                 (run.summary.input_tokens, run.summary.cache_read_tokens) = (1_000, read);
             }
             let blocks = view::blocks(&results);
-            cost_lines(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
+            cost_lines(&blocks.iter().collect::<Vec<_>>())[1].1.clone()
         };
         let other = told_of(400);
         assert!(other.contains("its cache served 40 % of the prompts, where"), "{other}");

@@ -1,6 +1,7 @@
 //! Reads one file of any known format.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
@@ -262,17 +263,26 @@ fn try_source(
 
 /// Reads the sessions of an archive member by member, if the archive itself is not a recording.
 fn of_members(
-    archive: &Archive<'_>,
+    archive: &Archive,
     path: &Path,
     take: &mut Take<'_>,
 ) -> Result<ControlFlow<()>, LoadError> {
+    let parts = |name: &String| {
+        let member = archive.member(name).ok()?;
+        Some((formats::detect(&member)?.parts)(&member))
+    };
+    let parts: HashSet<PathBuf> = archive.names().iter().filter_map(parts).flatten().collect();
     let mut any = false;
-    for name in archive.names() {
-        let place = path.join(below(&name));
-        let flow = match archive.member(&name) {
+    for name in archive.names().iter().filter(|name| !parts.contains(Path::new(name))) {
+        let place = path.join(below(name));
+        let flow = match archive.member(name) {
             Err(e) => take(&place, Err(e.into())),
-            Ok(member) if may_hold_sessions(Path::new(&name), &member) => {
-                of_source(&member, &place, &CompanionFiles::default(), take)
+            Ok(member) if may_hold_sessions(Path::new(name), &member) => {
+                // Companions are no files on disk.
+                let mut take = |place: &Path, one: Result<Scenario, LoadError>| {
+                    take(place, one.map(|scenario| Scenario { files: vec![], ..scenario }))
+                };
+                of_source(&member, &place, &CompanionFiles::default(), &mut take)
             }
             Ok(_) => continue,
         };

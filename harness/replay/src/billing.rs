@@ -2,55 +2,70 @@
 //! of another session. A call is billed to one of them, and all of them count as one session in
 //! comparisons.
 
+use std::cell::OnceCell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::Scenario;
-use ctxbench_session::{Entry, RecordedUsage, Session};
+use ctxbench_scenarios::formats::millis;
+use ctxbench_session::{Entry, Session};
 use ctxbench_util::plural::pluralize;
 
-/// Returns the hash of the identity of a call.
-pub fn call_hash(usage: &RecordedUsage) -> Option<u64> {
-    usage.billing.call_id.as_deref().map(|id| content_hash(id.as_bytes()))
+/// Returns what identifies the call of each entry, the same wherever recordings repeat it: its id, or
+/// else its time, content and counters. Calls without id and time are known by the content of the
+/// whole recording. `None` for entries without a call, and for sessions that are no recordings.
+pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
+    let began = session.header.started.as_deref().and_then(millis);
+    let whole = OnceCell::new();
+    let mut equal: HashMap<u64, usize> = HashMap::new();
+    let hash = |entry: &Entry| {
+        let (usage, at) = match entry {
+            Entry::Assistant(a) => (a.usage.as_ref(), a.at),
+            Entry::RecordedCall(c) => (Some(&c.usage), c.at),
+            Entry::RecordedCompaction(c) => (Some(c.usage.as_ref()?), c.at),
+            _ => return None,
+        };
+        if let Some(id) = usage.and_then(|u| u.billing.call_id.as_deref()) {
+            return Some(content_hash(id.as_bytes()));
+        }
+        session.header.source.as_ref()?;
+        let place = match began.zip(at) {
+            Some((began, at)) => began.saturating_add_unsigned(at),
+            None => *whole.get_or_init(|| content(session)) as i64,
+        };
+        let told = format!("{place} {usage:?} {:?}", entry.content());
+        let found = content_hash(told.as_bytes());
+        // Equal calls of one session are several calls.
+        let n = equal.entry(found).or_default();
+        *n += 1;
+        Some(found ^ *n as u64)
+    };
+    session.entries.iter().map(hash).collect()
 }
 
 /// What identifies a session among others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionCalls {
-    /// Hashes of its calls, each once.
-    calls: Vec<u64>,
-    /// Hash of the content of a recording without identified calls, so that its copies are recognised.
-    content: Option<u64>,
+    /// Hashes of its calls, each once; of a recording without calls, that of its content.
+    hashes: BTreeSet<u64>,
     replies: usize,
 }
 
 impl SessionCalls {
     /// Reads the calls of a session.
     pub fn new(session: &Session) -> SessionCalls {
-        let usage = |e: &Entry| match e {
-            Entry::Assistant(a) => a.usage.as_ref().and_then(call_hash),
-            Entry::RecordedCall(c) => call_hash(&c.usage),
-            Entry::RecordedCompaction(c) => c.usage.as_ref().and_then(call_hash),
-            _ => None,
-        };
-        let calls: BTreeSet<u64> = session.entries.iter().filter_map(usage).collect();
-        let is_reply = |e: &&Entry| matches!(e, Entry::Assistant(a) if a.agent.is_none());
-        SessionCalls {
-            content: (calls.is_empty() && session.header.source.is_some())
-                .then(|| content(session)),
-            calls: calls.into_iter().collect(),
-            replies: session.entries.iter().filter(is_reply).count(),
+        let mut hashes: BTreeSet<u64> = call_hashes(session).into_iter().flatten().collect();
+        if hashes.is_empty() && session.header.source.is_some() {
+            hashes.insert(content(session));
         }
-    }
-
-    /// Returns the hash of the content of a recording without identified calls.
-    pub fn content(&self) -> Option<u64> {
-        self.content
+        let is_reply = |e: &&Entry| matches!(e, Entry::Assistant(a) if a.agent.is_none());
+        SessionCalls { hashes, replies: session.entries.iter().filter(is_reply).count() }
     }
 
     /// Returns the hashes that copies of the session have, too.
-    pub fn identities(&self) -> impl Iterator<Item = u64> {
-        self.calls.iter().copied().chain(self.content)
+    pub fn hashes(&self) -> impl Iterator<Item = u64> {
+        self.hashes.iter().copied()
     }
 }
 
@@ -80,27 +95,22 @@ impl BilledCalls {
     }
 }
 
-/// Bills each call to the first session that has it, and names the session that each group of
-/// sessions with the same calls is counted as: the one with the most replies.
+/// Bills each call to the longest session that has it, the one with the most replies, and names this
+/// session as the one that each group of sessions with the same calls is counted as.
 pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
     let mut billed = BilledCalls::default();
     let mut groups = Groups((0..sessions.len()).collect());
-    for (at, own) in calls.iter().enumerate() {
-        let elsewhere = billed.bill(at, own.identities());
+    let mut order: Vec<usize> = (0..sessions.len()).collect();
+    order.sort_by_key(|at| Reverse(calls[*at].replies));
+    for at in order.iter().copied() {
+        let elsewhere = billed.bill(at, calls[at].hashes());
         elsewhere.values().for_each(|by| groups.join(at, *by));
-        sessions[at].billed_elsewhere =
-            own.calls.iter().copied().filter(|call| elsewhere.contains_key(call)).collect();
+        sessions[at].billed_elsewhere = elsewhere.into_keys().collect();
     }
-    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    (0..sessions.len()).for_each(|at| members.entry(groups.root(at)).or_default().push(at));
-    for group in members.into_values().filter(|g| g.len() > 1) {
-        // The first of several with the most replies.
-        let longest = group.iter().copied().rev().max_by_key(|at| calls[*at].replies);
-        let Some(longest) = longest else { continue };
-        let name = sessions[longest].id.clone();
-        for at in group.into_iter().filter(|at| *at != longest) {
-            sessions[at].counted_as = Some(name.clone());
-        }
+    let mut longest: HashMap<usize, usize> = HashMap::new();
+    for at in order {
+        let named = *longest.entry(groups.root(at)).or_insert(at);
+        sessions[at].counted_as = (named != at).then(|| sessions[named].id.clone());
     }
 }
 
@@ -179,7 +189,8 @@ mod tests {
         let calls: Vec<SessionCalls> = all.iter().map(|s| SessionCalls::new(&s.session)).collect();
         bill_once(&mut all, &calls);
         let billed: Vec<usize> = all.iter().map(|s| s.billed_elsewhere.len()).collect();
-        assert_eq!(billed, [0, 0, 2, 1, 0, 0]);
+        // Two calls of the parent are the fork's, and the copies have nothing of their own.
+        assert_eq!(billed, [2, 0, 0, 1, 0, 1]);
         let counted: Vec<Option<&str>> = all.iter().map(|s| s.counted_as.as_deref()).collect();
         assert_eq!(counted, [Some("fork"), None, None, Some("fork"), None, Some("bare")]);
         let told = notes(&all);

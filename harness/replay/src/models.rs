@@ -1,5 +1,7 @@
 //! Selection of the model for a session.
 
+use std::collections::BTreeSet;
+
 use ctxbench_core::model::{self, Model};
 use ctxbench_session::Session;
 
@@ -25,7 +27,18 @@ pub fn recorded(session: &Session) -> Option<&'static Model> {
 /// Returns remarks about the results of a session with a model: that the model differs from the
 /// recorded one, or that it was retired.
 pub fn remarks(session: &Session, model: &Model) -> impl Iterator<Item = String> {
-    instead_of_own(session, model).into_iter().chain(retired(model))
+    instead_of_own(session, model).into_iter().chain(unpriced(session, model)).chain(retired(model))
+}
+
+/// Returns the remark about replies of models without a price, besides the session's own.
+fn unpriced(session: &Session, model: &Model) -> Option<String> {
+    let named = session.entries.iter().filter_map(|e| e.as_reply()?.model.as_deref());
+    let is_other = |name: &&str| Some(*name) != session.header.model.as_deref();
+    let all: BTreeSet<&str> =
+        named.filter(is_other).filter(|name| model::priced_as(name).is_none()).collect();
+    let names = all.iter().copied().collect::<Vec<_>>().join(", ");
+    let said = format!("{names} has no price here: a replay prices its calls as {}", model.name);
+    (!all.is_empty()).then_some(said)
 }
 
 fn retired(model: &Model) -> Option<String> {

@@ -2,6 +2,7 @@
 //! and the facts, and logs the results.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, is_system};
@@ -16,6 +17,7 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::{
     CompactionRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule,
 };
+use ctxbench_session::{Entry, Session, Surcharge};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
 use super::conversation::{Conversation, SharedConversation};
@@ -69,6 +71,8 @@ pub(super) struct Observer {
     /// Messages with reasoning that later requests must show.
     reasoned: HashSet<MessageId>,
     omits_reasoning: bool,
+    /// Fees in USD that do not depend on the prompt, by recorded reply.
+    fees: HashMap<String, f64>,
 }
 
 /// Requests per recorded step after which a run counts as a livelock, in addition to
@@ -112,6 +116,7 @@ impl Observer {
             restarts: path.moves.iter().filter(|m| matches!(m.action, Action::Restart)).count(),
             reasoned: HashSet::new(),
             omits_reasoning: spec.descriptor.omits_reasoning,
+            fees: fees(session, model),
             log,
         }
     }
@@ -202,6 +207,10 @@ impl Observer {
             let log = self.log.lock();
             (log.requests.len() as u64, log.steps)
         };
+        let fee = match asked {
+            AnswerSource::Step(key) => self.fees.get(&**key).copied().unwrap_or_default(),
+            _ => 0.0,
+        };
         let record = RequestRecord {
             seq,
             agent: self.agent.clone(),
@@ -219,7 +228,7 @@ impl Observer {
             cache_write_1h: billed.cache_write_1h,
             output_tokens: billed.output,
             context_tokens: reply.map_or_else(|| request.tokens(), visible_tokens),
-            cost_usd: reply.map_or(0.0, |r| model::cost_of_reply(model, r).total()),
+            cost_usd: reply.map_or(0.0, |r| model::cost_of_reply(model, r).total() + fee),
             compaction_usd: inside.map_or(0.0, |c| c.usd),
             compaction_ms: inside.map_or(0, |c| c.ms),
             compaction_tokens: inside.map_or(0, |c| c.tokens),
@@ -349,6 +358,16 @@ impl Observer {
         }
         self.retention.recorded(key, message);
     }
+}
+
+/// Returns the fees of recorded replies, such as for searches of the web.
+fn fees(session: &Session, model: &Model) -> HashMap<String, f64> {
+    let fee = |e: &Entry| {
+        let reply = e.as_reply()?;
+        let usd = Surcharge::new(model, &reply.usage.as_ref()?.billing).fees_usd;
+        (usd > 0.0).then(|| (reply.id.clone(), usd))
+    };
+    session.entries.iter().filter_map(fee).collect()
 }
 
 /// A compaction that the provider made inside a reply: its cost, and its latency by the model's

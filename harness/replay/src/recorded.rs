@@ -19,24 +19,26 @@ use ctxbench_session::{
     Entry, RecordedCall, RecordedUsage, Session, Surcharge, Trigger, calibration,
 };
 
-use crate::billing::call_hash;
+use crate::billing::call_hashes;
 use crate::compactions::{break_even, paid_off};
 use crate::exchange::recorded_summary;
 use crate::models;
 use crate::record::scenario_info;
 
-/// Returns the row of a session with counters for the model that it was recorded with. `None` for
-/// any other model.
+/// Returns the row of a session with counters for the model that it was recorded with, or, if the
+/// recording program itself tells its costs, for the one that replaces it. `None` for any other model.
 pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let session = &scenario.session;
-    if models::recorded(session).is_none_or(|m| m.name != model.name) {
+    if models::own(session).name != model.name {
         return None;
     }
     let read = CounterReading::new(session, model, &scenario.billed_elsewhere);
-    if read.requests.is_empty() {
+    let is_priced = models::recorded(session).is_some() || read.is_told_by_program();
+    if !is_priced || read.requests.is_empty() {
         return None;
     }
     let about: Vec<String> = read.about_prices().collect();
+    let unpriced = read.bill.iter().any(|(_, usd)| usd.is_none());
     let CounterReading { requests, compactions, stubs, estimate_usd, uncounted, .. } = read;
     let sum = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).sum::<u64>();
     let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
@@ -57,10 +59,10 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     if uncounted > 0 {
         remarks.push(ctxbench_reports::uncounted(uncounted as u64));
     }
-    if !scenario.billed_elsewhere.is_empty() {
+    let elsewhere = requests.iter().filter(|r| r.is_billed_elsewhere()).count();
+    if elsewhere > 0 {
         remarks.push(format!(
-            "{} of {} calls are billed with another session that has them, too",
-            scenario.billed_elsewhere.len(),
+            "{elsewhere} of {} calls are billed with another session that has them, too",
             requests.len()
         ));
     }
@@ -68,7 +70,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let summary = Summary {
         steps_completed: read.counted,
         steps_total: read.steps,
-        requests: requests.len() as u64,
+        requests: (requests.len() - elsewhere) as u64,
         compactions: compactions.len() as u64,
         summary_calls,
         input_tokens: input,
@@ -77,7 +79,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         output_tokens: sum(|r| r.output_tokens),
         peak_context_tokens: own.map(|r| r.context_tokens).max().unwrap_or_default(),
         cost_usd,
-        cost_estimate_usd: Some(estimate_usd),
+        cost_estimate_usd: (!unpriced).then_some(estimate_usd),
         cache_read_ratio: (input > 0).then(|| cache_read as f64 / input as f64),
         total_ms: read.last_ms,
         ..Summary::default()
@@ -105,13 +107,15 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
 /// Returns remarks about the prices of a session. `told` = a model that is already mentioned
 /// elsewhere.
 pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
-    let Some(model) = models::recorded(session) else { return Vec::new() };
     let all = BTreeSet::new();
-    let read = CounterReading::new(session, model, &all);
+    let read = CounterReading::new(session, models::own(session), &all);
     let told = told.map(|name| format!("{name} {STAND_IN}"));
     let is_new = |remark: &String| told.as_ref().is_none_or(|told| !remark.starts_with(told));
     read.about_prices().filter(is_new).collect()
 }
+
+/// Kind of the remark about costs that the recording program itself computed.
+const TOLD_BY_PROGRAM: u8 = 1;
 
 /// Remark about a model that is priced as another one of its family.
 const STAND_IN: &str = "is not in the table of models";
@@ -141,8 +145,6 @@ struct CounterReading<'a> {
     estimate_usd: f64,
     /// Remarks about calls that do not cost the list price of their model, in the order of their kinds.
     prices: BTreeSet<(u8, String)>,
-    /// Whether some calls have no price.
-    unpriced: bool,
     /// Replies of all conversations without counters.
     uncounted: usize,
     last_ms: Millis,
@@ -165,20 +167,19 @@ impl<'a> CounterReading<'a> {
             stubs: 0,
             estimate_usd: 0.0,
             prices: BTreeSet::new(),
-            unpriced: false,
             uncounted: 0,
             last_ms: 0,
             elsewhere,
             seen: HashSet::new(),
             bill: Vec::new(),
         };
-        for entry in &session.entries {
-            read.entry(entry);
+        for (entry, id) in session.entries.iter().zip(call_hashes(session)) {
+            read.entry(entry, id);
         }
         read
     }
 
-    fn entry(&mut self, entry: &Entry) {
+    fn entry(&mut self, entry: &Entry, id: Option<u64>) {
         match entry {
             Entry::Assistant(a) => {
                 let main = a.agent.is_none();
@@ -187,6 +188,7 @@ impl<'a> CounterReading<'a> {
                 match &a.usage {
                     Some(usage) => {
                         self.call(
+                            id,
                             Purpose::Sample,
                             &RecordedCall {
                                 model: a.model.clone(),
@@ -204,7 +206,7 @@ impl<'a> CounterReading<'a> {
                 }
             }
             Entry::RecordedCall(call) => {
-                self.call(Purpose::Sample, call);
+                self.call(id, Purpose::Sample, call);
             }
             Entry::RecordedCompaction(c) => {
                 let main = |r: &&RequestRecord| r.agent.is_none() && r.purpose == Purpose::Sample;
@@ -213,11 +215,12 @@ impl<'a> CounterReading<'a> {
                 let cost = c.usage.clone().map(|usage| {
                     let (model, at) = (c.model.clone(), Some(at));
                     self.call(
+                        id,
                         Purpose::Summary,
                         &RecordedCall { model, at, usage, ..RecordedCall::default() },
                     )
                 });
-                let cost = cost.filter(|_| !self.unpriced);
+                let cost = cost.flatten();
                 let by = calibration::counting_of(Some(&*self.model.name)).for_visible_text();
                 let words = c.summary.as_deref().map(ctxbench_core::tokens::Size::text);
                 let summary_tokens = words.map_or(0, |w| by.block(w));
@@ -233,7 +236,8 @@ impl<'a> CounterReading<'a> {
                     before_tokens: c.pre_tokens.or(before).unwrap_or_default(),
                     after_tokens: c.post_tokens,
                     summary_tokens,
-                    cost_usd: cost,
+                    cost_usd: cost.map(|(_, likely)| likely),
+                    cost_is_estimate: cost.is_some_and(|(usd, likely)| likely > usd),
                     came: recorded_summary(c.summary.as_deref(), summary_tokens),
                     ..CompactionRecord::default()
                 });
@@ -264,12 +268,22 @@ impl<'a> CounterReading<'a> {
         last.paid_off = last.break_even_calls.and_then(|n| paid_off(n, last.calls_after, true));
     }
 
-    /// Records a call and returns its cost in USD. A call that is recorded already is left out, and
-    /// one that another session is billed for costs nothing here.
-    fn call(&mut self, purpose: Purpose, call: &RecordedCall) -> f64 {
-        let id = call_hash(&call.usage);
+    /// Returns whether the recording program itself tells what some calls cost.
+    fn is_told_by_program(&self) -> bool {
+        self.prices.iter().any(|(kind, _)| *kind == TOLD_BY_PROGRAM)
+    }
+
+    /// Records a call and returns its cost in USD, by its counters and with its visible output, if
+    /// its price is known. A call that is recorded already is left out, and one that another session
+    /// is billed for costs nothing here.
+    fn call(
+        &mut self,
+        id: Option<u64>,
+        purpose: Purpose,
+        call: &RecordedCall,
+    ) -> Option<(f64, f64)> {
         if id.is_some_and(|id| !self.seen.insert(id)) {
-            return 0.0;
+            return Some((0.0, 0.0));
         }
         let (name, counted) = (call.model.as_deref().unwrap_or(&self.model.name), &call.usage);
         let usage = Usage {
@@ -291,12 +305,12 @@ impl<'a> CounterReading<'a> {
         let known = match (by_program, model::priced_as(priced)) {
             (Some(usd), _) => {
                 let why = match is_counted {
-                    true if is_named => format!("{name} has no price here: its calls"),
+                    true if is_named => format!("{priced} has no price here: its calls"),
                     true => "calls of a model without a name".to_string(),
                     false => "calls without exact counters".to_string(),
                 };
                 let told = format!("{why} cost what the program itself computed");
-                self.prices.insert((1, told));
+                self.prices.insert((TOLD_BY_PROGRAM, told));
                 Some((usd, usd))
             }
             (None, Some(m)) => {
@@ -317,18 +331,17 @@ impl<'a> CounterReading<'a> {
                 let told =
                     format!("calls of {priced} have no price here and are not in the dollars");
                 self.prices.insert((2, told));
-                self.unpriced = true;
                 None
             }
         };
         self.bill.push((id, known.map(|(usd, _)| usd)));
-        let (cost_usd, estimate) = known.unwrap_or_default();
         let prompt = usage.prompt();
         let is_elsewhere = id.is_some_and(|id| self.elsewhere.contains(&id));
-        let (usage, cost_usd, estimate) = match is_elsewhere {
-            true => (Usage::default(), 0.0, 0.0),
-            false => (usage, cost_usd, estimate),
+        let (usage, known) = match is_elsewhere {
+            true => (Usage::default(), Some((0.0, 0.0))),
+            false => (usage, known),
         };
+        let (cost_usd, estimate) = known.unwrap_or_default();
         self.estimate_usd += estimate;
         let at_ms = call.at.unwrap_or(self.last_ms);
         self.requests.push(RequestRecord {
@@ -348,7 +361,7 @@ impl<'a> CounterReading<'a> {
             at_ms,
             ..RequestRecord::default()
         });
-        cost_usd
+        known
     }
 }
 
@@ -416,6 +429,14 @@ mod tests {
             assert_eq!((c.blocked_ms, c.facts_lost_verbatim), (None, None));
             assert_eq!((c.facts_carried, c.facts_needed_later), (None, None));
         }
+        // Of a stub, the visible output counts.
+        let stub = compactions(
+            "claude-sonnet-4-6",
+            &[
+                r#"{"type":"recorded_compaction","usage":{"input":100000,"output":6,"output_estimate":1000,"cache_read":0,"cache_write":0}}"#,
+            ],
+        );
+        assert!((stub[0].cost_usd.unwrap() - 0.315).abs() < 1e-9 && stub[0].cost_is_estimate);
         // Where writing to the cache is free, what was not read counts.
         let read = compactions(
             "gpt-5.4",

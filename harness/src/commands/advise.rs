@@ -7,7 +7,7 @@ use crate::choice::{self, Choice};
 use anyhow::bail;
 use ctxbench_mock::Transport;
 use ctxbench_replay::billing::{self, SessionCalls};
-use ctxbench_replay::recorded::{about_prices, as_recorded};
+use ctxbench_replay::recorded::about_prices;
 use ctxbench_replay::run::{Plan, all_cores};
 use ctxbench_replay::versions;
 use ctxbench_replay::{Options, models};
@@ -178,7 +178,7 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
     if !s.session.has_counters() {
         return Err("without the provider's counters".into());
     }
-    if as_recorded(s, models::own(&s.session)).is_none() {
+    if models::recorded(&s.session).is_none() {
         let model = s.session.header.model.as_deref().map_or("an unknown model".into(), one_line);
         return Err(format!(
             "of {model}, with unknown prices and window (add it to a --models file)"

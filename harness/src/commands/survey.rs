@@ -110,6 +110,8 @@ struct Out {
     cost_usd: f64,
     /// Number of sessions with a known cost.
     priced: u64,
+    /// Whether the cost of some of them is a lower bound.
+    is_minimum: bool,
     damaged: u64,
     /// Notes on replaced numbers.
     replaced: Vec<String>,
@@ -149,6 +151,8 @@ impl Out {
         self.tokens += row.tokens;
         self.priced += u64::from(row.cost_usd.is_some());
         self.cost_usd += row.cost_usd.unwrap_or_default();
+        let is_minimum = row.cost_is_minimum && row.cost_usd.is_some();
+        self.is_minimum |= is_minimum;
         if self.json {
             let mut value = serde_json::to_value(&row).map_err(io::Error::other)?;
             value["path"] = path.as_str().into();
@@ -170,7 +174,7 @@ impl Out {
             &row.tokens.to_string(),
             &peak,
             &row.compactions.to_string(),
-            &dollars(row.cost_usd),
+            &format!("{}{}", if is_minimum { "≥" } else { "" }, dollars(row.cost_usd)),
             &path,
         ]);
         self.line(shown, &line)
@@ -193,7 +197,10 @@ impl Out {
         }
         let cost = match self.priced {
             0 => "cost as recorded n/a".to_string(),
-            n => format!("{} as recorded in {n} of them", dollars(Some(self.cost_usd))),
+            n => {
+                let bound = if self.is_minimum { "at least " } else { "" };
+                format!("{bound}{} as recorded in {n} of them", dollars(Some(self.cost_usd)))
+            }
         };
         let sessions = pluralize(self.sessions, "session");
         let mut line = format!("{sessions}, {} tokens, {cost}", self.tokens);

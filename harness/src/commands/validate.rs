@@ -170,9 +170,9 @@ fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usiz
     let Some(archive) = source.archive()? else { return Ok(None) };
     let mut met = 0;
     for name in archive.names() {
-        match archive.member(&name) {
-            Ok(member) if !may_be_recording(Path::new(&name), &member) => continue,
-            Ok(member) => take(Ok(&member)),
+        match archive.member(name) {
+            Ok(member) if !may_be_recording(Path::new(name), &member) => continue,
+            Ok(member) => take(Ok(&member.alone())),
             Err(e) => take(Err(e)),
         }
         met += 1;

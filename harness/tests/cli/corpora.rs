@@ -135,7 +135,8 @@ fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
     assert_eq!((&row["peak"], &row["peak_is_counted"]), (&json!(5000), &json!(true)));
     let priced = "claude-4-5-sonnet-20990620 is not in the table of models: its calls are priced as \
                   claude-sonnet-4-5";
-    assert_eq!(row["cost_notes"], json!([priced]));
+    let least = "at least: replies without counters are not in the cost";
+    assert_eq!(row["cost_notes"], json!([priced, least]));
     let out = here.run("list sessions a").ok();
     out.prints(&["≥5000"]).stderr_contains(&[&format!("note: {priced} (1 session)")]);
 }

@@ -5,7 +5,7 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::Purpose;
 
 use crate::fmt;
-use crate::record::{RunRecord, Status};
+use crate::record::{RequestRecord, RunRecord, Status};
 use crate::recorded::before_reply;
 
 /// Maximum distance between our compaction and the recorded one, in replies of the main
@@ -46,6 +46,9 @@ pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
 const APART: f64 = 0.1;
 
 fn other_cost(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
+    if recorded.requests.iter().any(RequestRecord::is_unbilled) {
+        return Some("some of its calls have no price here, so what it cost is not known".into());
+    }
     let theirs = recorded.summary.cost_estimate_usd.unwrap_or(recorded.summary.cost_usd);
     // Where the recording does not tell what its summaries cost, ours are left out, too.
     let is_told = recorded.compactions.iter().all(|c| c.cost_usd.is_some());
@@ -98,7 +101,6 @@ fn listed(places: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::RequestRecord;
     use crate::testing;
 
     #[test]

@@ -108,6 +108,7 @@ pub(super) const COMPACTIONS: &[Column<CompactionRecord, Cell>] = &[
     own!(paid_off),
     own!(facts_needed_later),
     own!(retained_pct),
+    own!(cost_is_estimate),
 ];
 
 /// `request` is `n/a` if the run did not reach the need.

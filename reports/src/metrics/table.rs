@@ -3,6 +3,7 @@
 use super::Better::{Higher, Lower, Neither};
 use super::{BaselinePresence, Better, Cell, ColumnKind, Gate, Metric, Slack, ToCell, Unit};
 use crate::record::RunRecord;
+use ctxbench_core::strategy::Standing;
 
 /// A field of the summary with a column of this name.
 macro_rules! summary {
@@ -35,8 +36,11 @@ pub(crate) static METRICS: &[Metric] = &[
     number("summary_tokens", Unit::Tokens, Neither, |r| r.summary_calls().tokens.cell())
         .says("input and output of the requests that wrote summaries"),
     number("summary_usd", Unit::Usd, Neither, |r| {
-        let unbilled = r.compactions.iter().any(|c| c.cost_usd.is_none());
-        (!unbilled).then_some(r.summary_calls().cost_usd).cell()
+        let told = match r.strategy.standing {
+            Standing::Recorded => r.compactions.iter().map(|c| c.cost_usd).sum(),
+            _ => Some(r.summary_calls().cost_usd),
+        };
+        told.cell()
     })
     .says("cost of the requests that wrote summaries"),
     summary!(input_tokens, Unit::Tokens, Lower)

@@ -36,6 +36,9 @@ pub struct CompactionRecord {
     pub blocked_ms: Option<Millis>,
     /// Cost of the calls that the compaction made, USD; `None` if a recording does not report it.
     pub cost_usd: Option<f64>,
+    /// Whether that cost has the visible output in place of a counted stub.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_is_estimate: bool,
     /// Facts that were removed from the verbatim context.
     pub facts_lost_verbatim: Option<u64>,
     /// Removed facts that the summary or restoration contains.

@@ -248,6 +248,10 @@ pub struct Summary {
     /// rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_estimate_usd: Option<f64>,
+    /// Cost in USD of the same calls with the cache of the reference; only for recorded rows whose own
+    /// cache served much less or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_with_cache_usd: Option<f64>,
     /// `1 − cost / that of reference`, per cent.
     pub cost_saved_pct: Option<f64>,
     /// Σ common prefix ÷ Σ tokens of the earlier request; 1 means append-only.
@@ -411,6 +415,12 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
+    /// Returns true if the dollars of the request are not in its row: another session is billed for
+    /// it, or its price is not known.
+    pub fn is_unbilled(&self) -> bool {
+        self.cost_usd == 0.0 && self.context_tokens > 0
+    }
+
     /// Returns true if another session is billed for the request.
     pub fn is_billed_elsewhere(&self) -> bool {
         self.input_tokens == 0 && self.context_tokens > 0

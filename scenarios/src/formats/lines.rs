@@ -109,7 +109,7 @@ pub(super) fn session(
     let mut out = Recording::default();
     let mut lines = of_lines(source, &mut out)?;
     if !beside.is_empty() {
-        let others = beside.iter().map(|path| of_lines(&Source::at(path), &mut out));
+        let others = beside.iter().map(|path| of_lines(&source.open_companion(path)?, &mut out));
         let others = others.collect::<Result<Vec<_>, _>>()?;
         lines = merged(std::iter::once(lines).chain(others));
     }

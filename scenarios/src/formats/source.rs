@@ -6,9 +6,10 @@ use std::cell::{OnceCell, RefCell};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ctxbench_formats::lines::LineReader;
+use ctxbench_util::files;
 use flate2::Crc;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -36,8 +37,12 @@ pub struct Source<'a> {
 enum Raw<'a> {
     Path(&'a Path),
     Bytes(&'a [u8]),
-    /// A file of an archive.
-    Member(Vec<u8>),
+    /// A file of an archive, with its name there.
+    Member {
+        bytes: Vec<u8>,
+        path: PathBuf,
+        archive: &'a Archive,
+    },
 }
 
 /// Encoding of a file's bytes.
@@ -100,12 +105,52 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the path that companion files lie next to. For a link, this is the path of its
-    /// target.
-    pub fn folder(&self) -> Option<Cow<'a, Path>> {
-        let path = self.disk_path().filter(|_| !self.alone)?;
+    /// Returns the path that companion files lie next to: on disk, or in the archive of a member. For a
+    /// link, this is the path of its target.
+    pub fn folder(&self) -> Option<Cow<'_, Path>> {
+        let path = match &self.raw {
+            _ if self.alone => return None,
+            Raw::Bytes(_) => return None,
+            Raw::Member { path, .. } => return Some(Cow::Borrowed(path)),
+            Raw::Path(path) => *path,
+        };
         let target = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
         Some(target.map_or(Cow::Borrowed(path), Cow::Owned))
+    }
+
+    /// Returns the path of a companion file, which may be compressed, if it exists.
+    pub(super) fn companion(&self, path: &Path) -> Option<PathBuf> {
+        let exists = |path: &PathBuf| match &self.raw {
+            Raw::Member { archive, .. } => archive.has(path),
+            _ => path.is_file(),
+        };
+        let packed = unpack::ENDINGS.iter().map(|ending| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(ending);
+            name.into()
+        });
+        std::iter::once(path.to_path_buf()).chain(packed).find(exists)
+    }
+
+    /// Opens a companion file.
+    pub(super) fn open_companion<'b>(&'b self, path: &'b Path) -> Result<Source<'b>, InputError> {
+        match &self.raw {
+            Raw::Member { archive, .. } => archive.member(&path.to_string_lossy()),
+            _ => Ok(Source::at(path)),
+        }
+    }
+
+    /// Returns the files in a folder beside this source, and those below it if `deep`.
+    pub(super) fn files_in(&self, folder: &Path, deep: bool) -> Vec<PathBuf> {
+        if let Raw::Member { archive, .. } = &self.raw {
+            return archive.files_in(folder, deep);
+        }
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        if deep {
+            // A folder that cannot be read has no files.
+            return files::walk_into(folder, |_| true, |_| {});
+        }
+        fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect()
     }
 
     /// Reads the beginning of the source.
@@ -120,7 +165,7 @@ impl<'a> Source<'a> {
             return Ok(Head { entries: Some(entries), ..head });
         }
         if let Some(archive) = self.archive()? {
-            return Ok(Head { members: Some(archive.names()), ..head });
+            return Ok(Head { members: Some(archive.names), ..head });
         }
         let mut bytes = Vec::new();
         let read = self.open()?.take(HEAD_BYTES).read_to_end(&mut bytes);
@@ -136,13 +181,18 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the zip archive, or `None` if the source is not one.
-    pub fn archive(&self) -> Result<Option<Archive<'_>>, InputError> {
+    pub fn archive(&self) -> Result<Option<Archive>, InputError> {
         match (&self.raw, self.form()?) {
-            (Raw::Member(_), Encoding::Zip) => {
+            (Raw::Member { .. }, Encoding::Zip) => {
                 let (what, fix) = ("an archive in an archive is not read", "unpack it first");
                 Err(InputError::new(1, what, "a file that is not an archive", fix).at(&self.name))
             }
-            (_, Encoding::Zip) => Archive::open(&self.name, self.raw()?).map(Some),
+            (Raw::Bytes(bytes), Encoding::Zip) => {
+                Archive::open(&self.name, Box::new(io::Cursor::new(bytes.to_vec()))).map(Some)
+            }
+            (Raw::Path(path), Encoding::Zip) => {
+                Archive::open(&self.name, Box::new(self.file(path)?)).map(Some)
+            }
             _ => Ok(None),
         }
     }
@@ -153,7 +203,7 @@ impl<'a> Source<'a> {
         let plain = matches!(self.form()?, Encoding::Plain);
         match &self.raw {
             Raw::Bytes(bytes) if plain => return Ok(decoded(Cow::Borrowed(bytes))),
-            Raw::Member(bytes) if plain => return Ok(decoded(Cow::Borrowed(bytes))),
+            Raw::Member { bytes, .. } if plain => return Ok(decoded(Cow::Borrowed(bytes))),
             _ => {}
         }
         let mut bytes = Vec::new();
@@ -218,14 +268,16 @@ impl<'a> Source<'a> {
         })
     }
 
-    fn raw(&self) -> Result<Box<dyn Seekable + '_>, InputError> {
+    fn raw(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
         Ok(match &self.raw {
-            Raw::Path(path) => {
-                Box::new(io::BufReader::new(fs::File::open(path).map_err(|e| self.unread(&e))?))
-            }
-            Raw::Bytes(bytes) => Box::new(io::Cursor::new(bytes)),
-            Raw::Member(bytes) => Box::new(io::Cursor::new(bytes)),
+            Raw::Path(path) => Box::new(self.file(path)?),
+            Raw::Bytes(bytes) => Box::new(*bytes),
+            Raw::Member { bytes, .. } => Box::new(&bytes[..]),
         })
+    }
+
+    fn file(&self, path: &Path) -> Result<io::BufReader<fs::File>, InputError> {
+        Ok(io::BufReader::new(fs::File::open(path).map_err(|e| self.unread(&e))?))
     }
 
     fn form(&self) -> Result<Encoding, InputError> {
@@ -389,33 +441,46 @@ trait Seekable: BufRead + Seek {}
 impl<T: BufRead + Seek> Seekable for T {}
 
 /// A zip archive that is open for reading.
-pub struct Archive<'a> {
+pub struct Archive {
     name: String,
-    zip: RefCell<ZipArchive<Box<dyn Seekable + 'a>>>,
+    zip: RefCell<ZipArchive<Box<dyn Seekable>>>,
+    names: Vec<String>,
 }
 
-impl<'a> Archive<'a> {
-    fn open(name: &str, raw: Box<dyn Seekable + 'a>) -> Result<Archive<'a>, InputError> {
+impl Archive {
+    fn open(name: &str, raw: Box<dyn Seekable>) -> Result<Archive, InputError> {
         let zip = ZipArchive::new(raw).map_err(|e| damaged(name, &e))?;
-        Ok(Archive { name: name.into(), zip: zip.into() })
+        let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+        let mut names: Vec<String> = zip.file_names_raw().map(text).collect();
+        names.retain(|n| !n.ends_with(['/', '\\']) && !is_of_macos(n));
+        names.sort_unstable();
+        Ok(Archive { name: name.into(), zip: zip.into(), names })
     }
 
     /// Returns the names of its files with their folders, such as `samples/1.json`, sorted. Hidden
     /// files are included, since hidden folders contain sessions; files that macOS adds are not.
-    pub fn names(&self) -> Vec<String> {
-        let zip = self.zip.borrow();
-        let name = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-        let mut names: Vec<String> = zip.file_names_raw().map(name).collect();
-        names.retain(|n| !n.ends_with(['/', '\\']) && !is_of_macos(n));
-        names.sort_unstable();
-        names
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        self.names.binary_search_by(|n| n.as_str().cmp(&path.to_string_lossy())).is_ok()
+    }
+
+    fn files_in(&self, folder: &Path, deep: bool) -> Vec<PathBuf> {
+        let folder = folder.to_string_lossy();
+        let folder = if folder.is_empty() { folder } else { Cow::Owned(format!("{folder}/")) };
+        let from = self.names.partition_point(|n| **n < *folder);
+        let inside = self.names[from..].iter().map_while(|n| Some((n, n.strip_prefix(&*folder)?)));
+        inside.filter(|(_, rest)| deep || !rest.contains('/')).map(|(n, _)| n.into()).collect()
     }
 
     /// Reads a file of the archive, named `ARCHIVE/NAME` in messages.
-    pub fn member(&self, name: &str) -> Result<Source<'static>, InputError> {
+    pub fn member(&self, name: &str) -> Result<Source<'_>, InputError> {
         let called = format!("{}/{}", self.name, below(name));
         let bytes = self.bytes(name).map_err(|e| damaged(&called, &e))?;
-        Ok(Source { name: called, raw: Raw::Member(bytes), alone: true })
+        let raw = Raw::Member { bytes, path: name.into(), archive: self };
+        Ok(Source { name: called, raw, alone: false })
     }
 
     fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {

@@ -46,9 +46,9 @@ fn sniff(head: &Head) -> bool {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
-    let beside = source.folder().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
+    let beside = source.folder().and_then(|p| source.companion(&p.with_file_name(REQUESTS)));
     let requests = match &beside {
-        Some(path) => requests::first_prompts(&Source::at(path).text()?),
+        Some(path) => requests::first_prompts(&source.open_companion(path)?.text()?),
         None => Vec::new(),
     };
     let strict = lines(&text).any(|(_, l)| l.starts_with("#### ") && l.ends_with("  "));

@@ -38,10 +38,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
     let members = document.members()?;
-    let beside = source.folder();
-    let folder = beside.as_deref().and_then(Path::parent);
     let reader = MessageReader::default();
-    let mut reader = AtifReader { reader, agents: Vec::new(), told: HashSet::new(), folder };
+    let mut reader = AtifReader { reader, agents: Vec::new(), told: HashSet::new(), source };
     let out = &mut reader.reader.out;
     if source.stem() == "trajectory" {
         out.id = ["trajectory_id", "session_id"].iter().find_map(|k| members.text(k));
@@ -59,8 +57,8 @@ struct AtifReader<'a> {
     agents: Vec<String>,
     /// Ids of the subagents that were read. A trajectory appears where it is first named.
     told: HashSet<String>,
-    /// Folder of the subagents' files.
-    folder: Option<&'a Path>,
+    /// File that the files of subagents lie next to.
+    source: &'a Source<'a>,
 }
 
 impl AtifReader<'_> {
@@ -122,13 +120,13 @@ impl AtifReader<'_> {
                 return self.enter(id, document, &members);
             }
         }
-        let Some(path) = self.folder.and_then(|folder| companion(reference, folder)) else {
+        let Some(path) = companion(reference, self.source) else {
             return;
         };
         if self.reader.out.beside.contains(&path) {
             return;
         }
-        let source = Source::at(&path);
+        let Ok(source) = self.source.open_companion(&path) else { return };
         let Ok(text) = source.text() else { return };
         let document = Document::new(&text, source.name());
         match document.members() {
@@ -160,21 +158,19 @@ fn subagents_of(result: &Value) -> &[Value] {
 
 /// Returns the files that a trajectory refers to.
 fn parts(source: &Source<'_>) -> Vec<PathBuf> {
-    let beside_it = source.folder();
-    let Some(folder) = beside_it.as_deref().and_then(Path::parent) else { return Vec::new() };
     let Ok(text) = source.text() else { return Vec::new() };
     let whole: Value = escapes::from_str(&text).unwrap_or_default();
     let steps = whole["steps"].as_array().into_iter().flatten();
     let results = steps.filter_map(|s| s.pointer("/observation/results")?.as_array()).flatten();
-    results.flat_map(subagents_of).filter_map(|r| companion(r, folder)).collect()
+    results.flat_map(subagents_of).filter_map(|r| companion(r, source)).collect()
 }
 
 /// Returns the companion file that a reference names.
-fn companion(reference: &Value, folder: &Path) -> Option<PathBuf> {
+fn companion(reference: &Value, source: &Source<'_>) -> Option<PathBuf> {
     // A recording from elsewhere must not be able to show files of this machine.
     let plain = |p: &&str| Path::new(p).components().all(|c| matches!(c, Component::Normal(_)));
     let name = reference.get("trajectory_path").and_then(Value::as_str).filter(plain)?;
-    Some(folder.join(name)).filter(|path| path.is_file())
+    source.companion(&source.folder()?.parent()?.join(name))
 }
 
 /// Converts a step to a chat message.

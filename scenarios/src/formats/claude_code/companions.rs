@@ -2,11 +2,8 @@
 //! session's file, in later versions in the folder `SESSION/subagents/`, those of workflows in folders
 //! below it (docs/sources/claude-code.md §1.6).
 
-use std::fs;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
-
-use ctxbench_util::files;
 
 use super::super::source::NumberedLine;
 use crate::formats::prelude::*;
@@ -28,29 +25,28 @@ pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     else {
         return vec![];
     };
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path.parent().unwrap_or(Path::new(""));
     // A link may have a different name.
     let own = path.with_file_name(Source::at(&path).stem());
-    let beside = fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path()));
-    // A folder that cannot be read has no subagents.
-    let below = files::walk_into(&own.join("subagents"), |_| true, |_| {});
-    let is_part = |p: &PathBuf| *p != *path && is_agent_of(p, &session);
+    let beside = input.files_in(folder, false).into_iter();
+    let below = input.files_in(&own.join("subagents"), true);
+    let is_part = |p: &PathBuf| *p != *path && is_agent_of(input, p, &session);
     let mut found: Vec<PathBuf> = beside.chain(below).filter(is_part).collect();
     found.sort();
     found
 }
 
-fn is_agent_of(path: &Path, session: &str) -> bool {
+fn is_agent_of(input: &Source<'_>, path: &Path, session: &str) -> bool {
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
     let is_of =
         |o: Map<String, Value>| flag(&o, "isSidechain") && str_of(&o, "sessionId") == Some(session);
     name.starts_with("agent-")
         && unpacked(name).ends_with(".jsonl")
-        && first(path).is_some_and(is_of)
+        && first(input, path).is_some_and(is_of)
 }
 
-fn first(path: &Path) -> Option<Map<String, Value>> {
+fn first(input: &Source<'_>, path: &Path) -> Option<Map<String, Value>> {
     let mut line = String::new();
-    Source::at(path).open().ok()?.take(LONGEST_LINE).read_line(&mut line).ok()?;
+    input.open_companion(path).ok()?.open().ok()?.take(LONGEST_LINE).read_line(&mut line).ok()?;
     escapes::from_str(&line).ok()
 }

@@ -32,8 +32,7 @@ fn sniff(head: &Head) -> bool {
 fn companions(input: &Source<'_>) -> [Option<PathBuf>; 2] {
     let folder = input.folder();
     let folder = folder.as_deref().and_then(Path::parent);
-    ["ui_messages.json", "task_metadata.json"]
-        .map(|name| folder.map(|f| f.join(name)).filter(|path| path.is_file()))
+    ["ui_messages.json", "task_metadata.json"].map(|name| input.companion(&folder?.join(name)))
 }
 
 /// A request with its counters.
@@ -48,7 +47,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut out = Recording::default();
     let messages = document.objects(Some(document.raw()?), &mut out);
     let beside = companions(source);
-    let [ui, metadata] = beside.each_ref().map(|path| path.as_deref().map(json_of));
+    let [ui, metadata] =
+        beside.each_ref().map(|path| path.as_deref().map(|path| json_of(source, path)));
     out.beside = beside.into_iter().flatten().collect();
     let named = source.folder().and_then(|f| Some(f.parent()?.file_name()?.to_owned()));
     out.id = named.map(|name| name.to_string_lossy().into_owned());
@@ -61,8 +61,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     sink(Ok(out))
 }
 
-fn json_of(path: &Path) -> Option<Value> {
-    escapes::from_str(&Source::at(path).text().ok()?).ok()
+fn json_of(source: &Source<'_>, path: &Path) -> Option<Value> {
+    escapes::from_str(&source.open_companion(path).ok()?.text().ok()?).ok()
 }
 
 /// Returns the requests of this kind in order. Each says its counters as JSON in a text.

@@ -47,7 +47,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
             for name in names {
                 let Some(inner) = name.strip_prefix("samples/") else { continue };
                 let read = match inner.split_once('/') {
-                    None if inner.ends_with(".json") => archive.member(&name).and_then(|member| {
+                    None if inner.ends_with(".json") => archive.member(name).and_then(|member| {
                         let text = member.text()?;
                         sample::read(&Document::new(&text, member.name()), model.as_deref())
                     }),
