@@ -411,8 +411,8 @@ impl Head {
         let Some(first) = lines.next() else { return false };
         let second = lines.next();
         let is_json = |text: &str| {
-            let values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
-            values.into_iter().all(|value| value.is_ok())
+            let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+            values.all(|value| value.is_ok())
         };
         let is_object = |line: &str| line.starts_with("{\"") && is_json(line);
         first.starts_with(['{', '['])
