@@ -364,7 +364,7 @@ impl Observer {
 fn fees(session: &Session, model: &Model) -> HashMap<String, f64> {
     let fee = |e: &Entry| {
         let reply = e.as_reply()?;
-        let usd = Surcharge::new(model, &reply.usage.as_ref()?.billing).fees_usd;
+        let usd = Surcharge::new(model, reply.usage.as_ref()?).fees_usd;
         (usd > 0.0).then(|| (reply.id.clone(), usd))
     };
     session.entries.iter().filter_map(fee).collect()

@@ -266,6 +266,7 @@ fn summary(main: &Conversation, parts: &[Option<Conversation>], facts: &[FactRec
         saved_pct: None,
         cost_saved_pct: None,
         cost_estimate_usd: None,
+        cost_with_cache_usd: None,
         integrity_failures: 0,
     }
 }
