@@ -44,7 +44,7 @@ pub const DOORS: [Door; 20] = [
         drop(source.text());
         if let Ok(Some(archive)) = source.archive() {
             for name in archive.names() {
-                drop(archive.member(&name).and_then(|m| m.text().map(drop)));
+                drop(archive.member(name).and_then(|m| m.text().map(drop)));
             }
         }
     }),

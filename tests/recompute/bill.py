@@ -21,7 +21,7 @@ MODELS = HERE.parent.parent / "core" / "src" / "model"
 PER = 1_000_000
 # No prompt has so many tokens.
 IMPOSSIBLE = 1_375_000
-# Models that have no price under their own name, with those that stand for them.
+# Models that have no price under their own name, with those that replace them.
 STAND_INS = {"gemini-3-pro": "gemini-3-pro-preview"}
 
 

@@ -1,4 +1,4 @@
-//! What changes the price of a call and stands outside of its counters: service tiers, searches, tools
+//! What changes the price of a call and is not in its counters: service tiers, searches, tools
 //! of the provider. Sums can be worked out by hand; prices are USD per million tokens.
 
 use serde_json::{Value, json};

@@ -140,7 +140,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the files in a folder beside this source, and those below it if `deep`.
+    /// Returns the files in a folder next to this source, and those below it if `deep`.
     pub(super) fn files_in(&self, folder: &Path, deep: bool) -> Vec<PathBuf> {
         if let Raw::Member { archive, .. } = &self.raw {
             return archive.files_in(folder, deep);

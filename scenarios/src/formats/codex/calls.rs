@@ -52,7 +52,7 @@ pub(super) struct RolloutCalls {
     ended: bool,
     /// Newest counters with their steps, until another line repeats them.
     newest: Option<(CallRecord, Vec<usize>)>,
-    /// Counters that stand without a reply.
+    /// Counters without a reply.
     pub(super) unreplied: Option<(RecordingStep, RecordingReply)>,
 }
 

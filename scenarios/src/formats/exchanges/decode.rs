@@ -189,7 +189,7 @@ mod tests {
             "stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":2}}"#;
         let wire = wire::find("anthropic-messages").unwrap();
         let reply = reply(wire, answer, &mut Unknown::new()).unwrap();
-        let [Part::Call(call)] = reply.parts.as_slice() else { panic!("{:?}", reply.parts) };
+        let [Part::Call(call)] = reply.0.parts.as_slice() else { panic!("{:?}", reply.0.parts) };
         assert_eq!(&*call.arguments, r#"{ "b" : [ {"type":"server_tool_use"} ], "a": 1.50 }"#);
     }
 

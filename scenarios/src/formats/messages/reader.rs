@@ -92,7 +92,7 @@ impl MessageReader {
     /// Adds a step, after the requests that the provider made inside it.
     fn push_with_inside(&mut self, line: usize, o: &Map<String, Value>, mut what: StepKind) {
         if let StepKind::Reply(reply) = &mut what {
-            for (view, what) in usage::take_inside(usage_of(o).map(|(usage, _)| usage), o, reply) {
+            for (view, what) in usage::take_inside(usage_of(o).map(|[usage, _]| usage), o, reply) {
                 let (agent, step) = (self.agent.clone(), RecordingStep::new(line, stamp(o), what));
                 self.out.steps.push(RecordingStep { agent, view, ..step });
             }
@@ -247,7 +247,7 @@ impl MessageReader {
         let model = string(o, "model")
             .or_else(|| string(within(o, &["extra", "response"])?.as_object()?, "model"));
         let model = model.filter(|m| !m.is_empty()).or(self.model.clone());
-        let mut counters = usage_of(o).and_then(|(usage, response)| {
+        let mut counters = usage_of(o).and_then(|[usage, response]| {
             let billing = usage::terms(usage, response);
             Some(Counters { billing, ..usage::counters(usage)? })
         });
@@ -271,7 +271,7 @@ fn is_of_provider(id: &str) -> bool {
 
 /// Returns the counters of a message and the object around them, from one of the members that agents
 /// use.
-fn usage_of(o: &Map<String, Value>) -> Option<(&Map<String, Value>, &Map<String, Value>)> {
+fn usage_of(o: &Map<String, Value>) -> Option<[&Map<String, Value>; 2]> {
     const PLACES: &[&[&str]] = &[
         &["usage"],
         &["extra", "response", "usage"],
@@ -280,7 +280,7 @@ fn usage_of(o: &Map<String, Value>) -> Option<(&Map<String, Value>, &Map<String,
     ];
     PLACES.iter().find_map(|path| {
         let around = within(o, &path[..path.len() - 1]).and_then(Value::as_object);
-        Some((within(o, path)?.as_object()?, around.unwrap_or(o)))
+        Some([within(o, path)?.as_object()?, around.unwrap_or(o)])
     })
 }
 

@@ -5,7 +5,7 @@
 //! - Lines that are not on the way from the first to the last line are left out; their calls count.
 //! - Thoughts are not sent again.
 //! - `promptTokenCount` contains the tokens read from the cache. Thoughts are billed as output where
-//!   the total counts them beside the candidates.
+//!   the total counts them in addition to the candidates.
 
 use super::gemini_cli::content;
 use crate::formats::prelude::*;
