@@ -162,7 +162,8 @@ mod tests {
             (row.steps, row.counted_steps, row.peak_is_counted, row.peak, row.cost_notes)
         };
         let priced = "gpt-5.9-foo is not in the table of models: its calls are priced as gpt-5.5";
-        assert_eq!(told(5_000), (2, 1, true, 5_000, vec![priced.to_string()]));
+        let notes = vec![priced.to_string(), UNCOUNTED.to_string()];
+        assert_eq!(told(5_000), (2, 1, true, 5_000, notes));
         // The second prompt contains 100 one-token words.
         let (.., is_counted, peak, _) = told(5);
         assert!(!is_counted && peak > 100, "{peak}");
