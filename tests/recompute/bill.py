@@ -12,7 +12,9 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -49,7 +51,7 @@ class Prices:
         return name if name in self.of else self.bare.get(STAND_INS.get(bare(name), bare(name)))
 
     def usd(self, model, c):
-        name = self.find(model)
+        name = model and self.find(model)
         if name is None:
             return c.get("told")
         provider, p = self.of[name]
@@ -267,6 +269,13 @@ def cline(path):
                                             "read": u.get("cacheReads", 0), "told": u.get("cost")}
 
 
+def swe_agent(path):
+    # Only sums over the run.
+    usd = json.loads(path.read_text())["info"]["model_stats"]["instance_cost"]
+    if usd:
+        yield path.name, None, {"told": usd}
+
+
 def aider(path):
     model, n = None, lambda text: float(text.replace(",", "").rstrip("k")) * (1000 if text.endswith("k") else 1)
     for at, line in enumerate(path.read_text().splitlines()):
@@ -296,6 +305,8 @@ def reader_of(path):
         return cline
     if "# aider chat started" in head:
         return aider
+    if path.suffix == ".traj":
+        return swe_agent
     if path.suffix not in (".json", ".jsonl"):
         return None
     tests = [
@@ -309,11 +320,19 @@ def reader_of(path):
 
 
 def main():
+    with tempfile.TemporaryDirectory() as unpacked:
+        return compared(map(Path, sys.argv[2:]), unpacked)
+
+
+def compared(folders, unpacked):
     prices, failed = Prices(), False
-    for folder in map(Path, sys.argv[2:]):
+    for folder in folders:
         files = [folder] if folder.is_file() else []
         # A session has the files of its subagents in a folder of its name.
         within = folder.with_suffix("") if files else folder
+        if folder.suffix == ".zip":
+            files, within = [], Path(unpacked)
+            zipfile.ZipFile(folder).extractall(within)
         files += sorted(p for p in within.rglob("*") if p.is_file())
         billed, total, unpriced = set(), 0.0, set()
         for path in files:
