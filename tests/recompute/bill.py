@@ -331,7 +331,7 @@ def compared(folders, unpacked):
         # A session has the files of its subagents in a folder of its name.
         within = folder.with_suffix("") if files else folder
         if folder.suffix == ".zip":
-            files, within = [], Path(unpacked)
+            files, within = [], Path(unpacked) / folder.name
             zipfile.ZipFile(folder).extractall(within)
         files += sorted(p for p in within.rglob("*") if p.is_file())
         billed, total, unpriced = set(), 0.0, set()

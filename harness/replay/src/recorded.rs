@@ -114,8 +114,18 @@ pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     read.about_prices().filter(is_new).collect()
 }
 
-/// Kind of the remark about costs that the recording program itself computed.
-const TOLD_BY_PROGRAM: u8 = 1;
+/// Kind of a remark about prices, in the order of the remarks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PriceRemark {
+    /// A model is priced as another one.
+    StandIn,
+    /// The recording program itself computed the costs.
+    ByProgram,
+    /// Calls without a price.
+    Unpriced,
+    /// A term without a price.
+    Term,
+}
 
 /// Remark about a model that is priced as another one of its family.
 const STAND_IN: &str = "is not in the table of models";
@@ -144,7 +154,7 @@ struct CounterReading<'a> {
     /// Cost in USD, with the visible output in place of stubs.
     estimate_usd: f64,
     /// Remarks about calls that do not cost the list price of their model, in the order of their kinds.
-    prices: BTreeSet<(u8, String)>,
+    prices: BTreeSet<(PriceRemark, String)>,
     /// Replies of all conversations without counters.
     uncounted: usize,
     last_ms: Millis,
@@ -270,7 +280,7 @@ impl<'a> CounterReading<'a> {
 
     /// Returns whether the recording program itself tells what some calls cost.
     fn is_told_by_program(&self) -> bool {
-        self.prices.iter().any(|(kind, _)| *kind == TOLD_BY_PROGRAM)
+        self.prices.iter().any(|(kind, _)| *kind == PriceRemark::ByProgram)
     }
 
     /// Records a call and returns its cost in USD, by its counters and with its visible output, if
@@ -310,19 +320,20 @@ impl<'a> CounterReading<'a> {
                     false => "calls without exact counters".to_string(),
                 };
                 let told = format!("{why} cost what the program itself computed");
-                self.prices.insert((TOLD_BY_PROGRAM, told));
+                self.prices.insert((PriceRemark::ByProgram, told));
                 Some((usd, usd))
             }
             (None, Some(m)) => {
                 if !listed {
                     let told = format!("{priced} {STAND_IN}: its calls are priced as {}", m.name);
-                    self.prices.insert((0, told));
+                    self.prices.insert((PriceRemark::StandIn, told));
                 }
                 let all = Usage { output: visible.unwrap_or(usage.output), ..usage };
                 let terms = Surcharge::new(m, counted);
                 let unknown = terms.unpriced.iter();
                 self.prices.extend(unknown.map(|term| {
-                    (3, format!("list price, without {term}, whose cost is not known here"))
+                    let told = format!("list price, without {term}, whose cost is not known here");
+                    (PriceRemark::Term, told)
                 }));
                 let usd = |u| model::cost(m, u).total() * terms.factor + terms.fees_usd;
                 Some((usd(&usage), usd(&all)))
@@ -330,7 +341,7 @@ impl<'a> CounterReading<'a> {
             (None, None) => {
                 let told =
                     format!("calls of {priced} have no price here and are not in the dollars");
-                self.prices.insert((2, told));
+                self.prices.insert((PriceRemark::Unpriced, told));
                 None
             }
         };

@@ -135,7 +135,8 @@ fn stored_figures<'de, D: Deserializer<'de>>(
     for (metric, _) in stored.iter().filter(|(_, p)| **p == BaselinePresence::Always) {
         if figures.get(metric.column).copied().flatten().is_none() {
             return Err(D::Error::custom(format!(
-                "a row has no `{}`, so the gate cannot check it",
+                "a row has no `{}`, so the gate cannot check it; \
+                 restore the file, for example from version control",
                 metric.column
             )));
         }

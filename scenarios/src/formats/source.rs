@@ -1,19 +1,21 @@
 //! Input of a reader: a file or a folder on disk, a member of an archive, or bytes in memory.
 //! Compressed input is unpacked while it is read.
 
+mod archive;
+
 use std::borrow::Cow;
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufRead, Read, Seek};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use ctxbench_formats::lines::LineReader;
 use ctxbench_util::files;
-use flate2::Crc;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
-use zip::{CompressionMethod, ZipArchive};
+
+pub use archive::Archive;
 
 use super::json;
 use super::unpack::{self, MAX_HELD_BYTES, Packing};
@@ -165,7 +167,7 @@ impl<'a> Source<'a> {
             return Ok(Head { entries: Some(entries), ..head });
         }
         if let Some(archive) = self.archive()? {
-            return Ok(Head { members: Some(archive.names), ..head });
+            return Ok(Head { members: Some(archive.names().to_vec()), ..head });
         }
         let mut bytes = Vec::new();
         let read = self.open()?.take(HEAD_BYTES).read_to_end(&mut bytes);
@@ -436,102 +438,10 @@ fn is_zip(start: &[u8]) -> bool {
     matches!(start, [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..])
 }
 
-/// Bytes of an archive.
-trait Seekable: BufRead + Seek {}
-impl<T: BufRead + Seek> Seekable for T {}
-
-/// A zip archive that is open for reading.
-pub struct Archive {
-    name: String,
-    zip: RefCell<ZipArchive<Box<dyn Seekable>>>,
-    names: Vec<String>,
-}
-
-impl Archive {
-    fn open(name: &str, raw: Box<dyn Seekable>) -> Result<Archive, InputError> {
-        let zip = ZipArchive::new(raw).map_err(|e| damaged(name, &e))?;
-        let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-        let mut names: Vec<String> = zip.file_names_raw().map(text).collect();
-        names.retain(|n| !n.ends_with(['/', '\\']) && !is_of_macos(n));
-        names.sort_unstable();
-        Ok(Archive { name: name.into(), zip: zip.into(), names })
-    }
-
-    /// Returns the names of its files with their folders, such as `samples/1.json`, sorted. Hidden
-    /// files are included, since hidden folders contain sessions; files that macOS adds are not.
-    pub fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    fn has(&self, path: &Path) -> bool {
-        self.names.binary_search_by(|n| n.as_str().cmp(&path.to_string_lossy())).is_ok()
-    }
-
-    fn files_in(&self, folder: &Path, deep: bool) -> Vec<PathBuf> {
-        let folder = folder.to_string_lossy();
-        let folder = if folder.is_empty() { folder } else { Cow::Owned(format!("{folder}/")) };
-        let from = self.names.partition_point(|n| **n < *folder);
-        let inside = self.names[from..].iter().map_while(|n| Some((n, n.strip_prefix(&*folder)?)));
-        inside.filter(|(_, rest)| deep || !rest.contains('/')).map(|(n, _)| n.into()).collect()
-    }
-
-    /// Reads a file of the archive, named `ARCHIVE/NAME` in messages.
-    pub fn member(&self, name: &str) -> Result<Source<'_>, InputError> {
-        let called = format!("{}/{}", self.name, below(name));
-        let bytes = self.bytes(name).map_err(|e| damaged(&called, &e))?;
-        let raw = Raw::Member { bytes, path: name.into(), archive: self };
-        Ok(Source { name: called, raw, alone: false })
-    }
-
-    fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
-        let mut zip = self.zip.borrow_mut();
-        let mut found = zip.by_name_raw(name.as_bytes())?;
-        if found.encrypted() {
-            return Err(io::Error::other("encrypted"));
-        }
-        let packing = match found.compression() {
-            CompressionMethod::Stored => None,
-            m if m == CompressionMethod::DEFLATE => Some(Packing::Deflate),
-            m if m == CompressionMethod::ZSTD => Some(Packing::Zstd),
-            other => return Err(io::Error::other(format!("compressed as {other}"))),
-        };
-        let (mut packed, mut bytes) = (Vec::new(), Vec::new());
-        found.read_to_end(&mut packed)?;
-        match packing {
-            None => bytes = packed,
-            Some(packing) => {
-                let mut unpacked = packing.unpacked(&packed[..]).take(MAX_HELD_BYTES + 1);
-                unpacked.read_to_end(&mut bytes)?;
-            }
-        }
-        if bytes.len() as u64 > MAX_HELD_BYTES {
-            let what = format!("a file of more than {} MiB in it", MAX_HELD_BYTES >> 20);
-            return Err(io::Error::other(what));
-        }
-        let mut crc = Crc::new();
-        crc.update(&bytes);
-        match crc.sum() == found.crc32() {
-            true => Ok(bytes),
-            false => Err(io::Error::other("its checksum is another")),
-        }
-    }
-}
-
 /// Returns a safe path of a member below its archive: `./a`, `/a` and `../a` all become `a`.
 pub(crate) fn below(name: &str) -> String {
     let parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
     parts.collect::<Vec<_>>().join("/")
-}
-
-/// Returns whether macOS added a file for the appearance of a folder or the attributes of a file.
-fn is_of_macos(name: &str) -> bool {
-    let file = name.rsplit('/').next().unwrap_or(name);
-    file == ".DS_Store" || file.starts_with("._") || name.split('/').any(|p| p == "__MACOSX")
-}
-
-fn damaged(name: &str, e: &dyn std::fmt::Display) -> InputError {
-    let what = format!("the zip archive cannot be read ({e})");
-    InputError::new(1, what, "a whole zip archive", "check that it was copied whole").at(name)
 }
 
 #[cfg(test)]
