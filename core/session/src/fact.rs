@@ -18,6 +18,8 @@ pub enum FactKind {
     Constraint,
     /// A file, symbol or other thing worked on.
     Artifact,
+    /// Lines of a result that the agent fetched again, unchanged.
+    Content,
     /// A choice with its reason.
     Decision,
     /// An error text or its cause.
@@ -33,10 +35,11 @@ pub enum FactKind {
 
 impl FactKind {
     /// All kinds, in report order.
-    pub const ALL: [FactKind; 8] = [
+    pub const ALL: [FactKind; 9] = [
         FactKind::Goal,
         FactKind::Constraint,
         FactKind::Artifact,
+        FactKind::Content,
         FactKind::Decision,
         FactKind::Error,
         FactKind::Value,
@@ -50,6 +53,7 @@ impl FactKind {
             FactKind::Goal => "goal",
             FactKind::Constraint => "constraint",
             FactKind::Artifact => "artifact",
+            FactKind::Content => "content",
             FactKind::Decision => "decision",
             FactKind::Error => "error",
             FactKind::Value => "value",
@@ -72,7 +76,7 @@ pub struct Fact {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<String>,
     /// For a fact without literals: stems ([`gist::stems`]) of its statement. A text contains the fact
-    /// if one line contains enough of them ([`gist::match_threshold`]).
+    /// if one line, or 400 bytes of a long one, contains enough of them ([`gist::match_threshold`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
     /// Id of the message, or call id of the tool result, that first contains it.
@@ -138,7 +142,22 @@ fn match_words(words: &[String], text: &str) -> Match {
         });
         found.iter().filter(|found| **found).count()
     };
-    words_tier(text.lines().map(in_line).max().unwrap_or(0), words.len())
+    words_tier(spans(text).map(in_line).max().unwrap_or(0), words.len())
+}
+
+/// Length in which the stems of a fact must stand, bytes: a few times that of a statement.
+const SPAN: usize = 200;
+
+/// Returns the lines of a text. A long line is cut into overlapping pieces, so that any [`SPAN`]
+/// bytes stand in one of them.
+pub(crate) fn spans(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| {
+        let starts = (0..line.len().saturating_sub(SPAN).max(1)).step_by(SPAN);
+        starts.map(move |at| {
+            let end = line.floor_char_boundary(at + 2 * SPAN);
+            &line[line.floor_char_boundary(at)..end]
+        })
+    })
 }
 
 /// Returns the match of a fact with `n` stems if no line contains more than `max` of them.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 /// A call with its arguments as JSON. Arguments that are not JSON become a string.
 pub(super) struct ToolUse {
+    pub(super) id: Arc<str>,
     pub(super) tool: Arc<str>,
     pub(super) arguments: Value,
 }
@@ -42,8 +43,6 @@ pub(super) enum FactEvent<'a> {
     ShownText(ShownText<'a>),
     /// A reply and its number among those of its agent, from 1.
     Reply(usize, FactReply<'a>),
-    /// The recorded program compacted the main conversation.
-    Compacted(&'a str),
     Cleared,
 }
 
@@ -82,9 +81,6 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, FactEvent<'_>)> {
                 }
                 FactEvent::Reply(so_far + 1, FactReply { id: &m.id, texts: texts(parts), calls })
             }
-            Entry::RecordedCompaction(c) => {
-                FactEvent::Compacted(c.summary.as_deref().unwrap_or_default())
-            }
             Entry::Clear | Entry::NewSession => FactEvent::Cleared,
             _ => continue,
         };
@@ -96,7 +92,7 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, FactEvent<'_>)> {
 fn call(call: &ctxbench_core::content::ToolCall) -> ToolUse {
     let arguments =
         escapes::from_str(&call.arguments).unwrap_or_else(|_| (&*call.arguments).into());
-    ToolUse { tool: call.name.clone(), arguments }
+    ToolUse { id: call.id.clone(), tool: call.name.clone(), arguments }
 }
 
 fn texts(parts: Vec<Part>) -> Box<[Arc<str>]> {

@@ -60,11 +60,6 @@ impl ListWindow {
         needs.retain(|n| !n.tokens.is_empty() || !n.words.is_empty());
         needs
     }
-
-    pub(super) fn compacted(&mut self, summary: &str) {
-        self.tasks.retain(|task, _| summary.contains(task.as_str()));
-        self.commands.retain(|command, _| summary.contains(command.as_str()));
-    }
 }
 
 fn is_command(value: &str) -> bool {

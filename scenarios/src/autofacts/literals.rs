@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use ctxbench_session::Session;
-use ctxbench_session::matcher::Literals;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::events::{Agent, FactEvent, FactReply, ShownText, leaves};
@@ -200,19 +199,6 @@ impl<'a> LiteralWindow<'a> {
         let home = word.strip_prefix("~/").map_or(0, folder);
         let shown = below.filter_map(|f| self.seen.get(f)).map(|s| s.last.at).max().unwrap_or(0);
         shown.max(home).max(folder(word))
-    }
-
-    /// Forgets literals that neither the summary nor later text shows.
-    pub(super) fn compacted(&mut self, summary: &str) {
-        let keep: HashSet<String> = {
-            let made = self.made.keys().map(String::as_str);
-            let known: Vec<&str> = self.seen.keys().copied().chain(made).collect();
-            let literals = Literals::new(&known);
-            let found = literals.found(summary);
-            found.all().map(|i| known[i].to_string()).collect()
-        };
-        self.seen.retain(|literal, _| keep.contains(*literal));
-        self.made.retain(|literal, _| keep.contains(literal));
     }
 }
 

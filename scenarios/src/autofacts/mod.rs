@@ -2,17 +2,19 @@
 //!
 //! A *need* is a reply that uses something that was last shown, by a tool's result or a user
 //! message, at least [`GAP`] replies of its agent earlier. The agent's own text and summaries do
-//! not count as showing it. Three modules find needs:
+//! not count as showing it. Four modules find needs:
 //!
 //! - `literals`: paths, numbers, identifiers and quoted sentences with a use specific to the
 //!   session;
 //! - `lists`: the agent's own list of tasks, and commands that it reports on later;
-//! - `statements`: requests and decisions that are taken up in different terms.
+//! - `statements`: requests and decisions that are taken up in different terms;
+//! - `content`: results that the agent fetched again, unchanged, however near.
 //!
 //! All uses in one reply of one text of a message form one need, and thus one fact. Each agent has
-//! its own window. Clearing a conversation resets it. Text that a recorded compaction removed and
-//! that does not appear again is not a need.
+//! its own window. Clearing a conversation resets it. A compaction does not: what the agent used after
+//! one it needed, whether or not the recorded summary kept it.
 
+mod content;
 mod events;
 mod lists;
 mod literals;
@@ -26,6 +28,7 @@ use std::collections::HashMap;
 use ctxbench_session::Session;
 use ctxbench_session::fact::{Fact, FactKind};
 
+use content::ContentWindow;
 use events::{Agent, FactEvent};
 use lists::ListWindow;
 use literals::{LiteralWindow, StandingLiterals};
@@ -87,6 +90,7 @@ struct Window<'a> {
     lists: ListWindow,
     statements: StatementWindow,
     long: LongArguments,
+    content: ContentWindow<'a>,
 }
 
 fn find(session: &Session) -> Vec<Fact> {
@@ -95,12 +99,14 @@ fn find(session: &Session) -> Vec<Fact> {
     let standing = StandingLiterals::new(session, &events);
     let (mut vocabulary, stems) = Vocabulary::new(&events);
     let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::new();
-    let (mut by_literals, mut by_lists, mut by_statements) = (Vec::new(), Vec::new(), Vec::new());
+    let [mut by_literals, mut by_lists, mut by_statements, mut by_content] =
+        [const { Vec::new() }; 4];
     for ((agent, event), stems) in events.iter().zip(&stems) {
         let window = windows.entry(*agent).or_default();
         match event {
             FactEvent::ShownText(shown) => {
                 window.literals.note_shown(shown);
+                by_content.extend(window.content.shown(shown));
                 window.statements.note_shown(shown, stems, &mut vocabulary);
             }
             FactEvent::Reply(at, reply) => {
@@ -109,16 +115,13 @@ fn find(session: &Session) -> Vec<Fact> {
                 by_lists.extend(window.lists.reply(*at, reply));
                 by_statements.extend(window.statements.reply(*at, reply, pieces, &mut vocabulary));
                 window.long.note(reply);
-            }
-            FactEvent::Compacted(summary) => {
-                window.literals.compacted(summary);
-                window.lists.compacted(summary);
-                window.statements.compacted(summary, &mut vocabulary);
+                window.content.note_reply(*at, reply);
             }
             FactEvent::Cleared => windows.clear(),
         }
     }
-    let mut needs = [by_literals, by_lists, by_statements].into_iter().flatten().collect();
+    let all = [by_literals, by_lists, by_statements, by_content];
+    let mut needs = all.into_iter().flatten().collect();
     keep_farthest(&mut needs, MAX_FACTS);
     facts(needs)
 }

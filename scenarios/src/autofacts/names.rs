@@ -1,6 +1,8 @@
 //! Classification of names by their context: names of the project, or names of a language,
 //! framework or product that the model knows.
 
+use super::words;
+
 /// Keywords before a defined name.
 const DEFINES: &str = "async class const def defmacro defmodule defp enum fn func function impl interface let mod \
     module object private protected public record static struct trait type val var";
@@ -80,11 +82,7 @@ fn line_at(text: &str, at: usize) -> Option<&str> {
 
 /// Returns whether a line, with or without a line number, imports from something other than a path.
 fn is_foreign_import(line: &str) -> bool {
-    let line = line.trim_start();
-    let unnumbered = line
-        .trim_start_matches(|c: char| c.is_ascii_digit())
-        .trim_start_matches(['→', '\t', '|', ':', '-']);
-    let line = if unnumbered.len() < line.len() { unnumbered.trim_start() } else { line };
+    let line = words::without_number(line);
     let first = line.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
     let imports = match first {
         "import" | "use" | "require" => true,

@@ -142,6 +142,11 @@ pub(super) fn pieces(
     out
 }
 
+/// Returns whether an argument of this name is text for a file.
+pub(super) fn is_written(name: &str, value: &str) -> bool {
+    OLD.contains(&name) || NEW.split(' ').any(|n| n == name) || is_patch(value)
+}
+
 fn is_patch(text: &str) -> bool {
     text.starts_with("*** Begin Patch") || text.lines().any(|l| l.starts_with("@@ "))
 }

@@ -237,21 +237,6 @@ impl StatementWindow {
         };
         common.into_iter().filter_map(fits).max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
     }
-
-    /// Forgets the statements that the summary does not contain.
-    pub(super) fn compacted(&mut self, summary: &str, vocabulary: &mut Vocabulary) {
-        let held: HashSet<Stem> = vocabulary.stems_of(&[summary]).into_iter().collect();
-        for (i, statement) in self.statements.iter().enumerate() {
-            let there = statement.stems.iter().filter(|s| held.contains(s)).count();
-            if there < gist::match_threshold(statement.stems.len()) {
-                for stem in &statement.stems {
-                    if let Some(holding) = self.holding.get_mut(stem) {
-                        holding.retain(|n| *n != i);
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Returns whether the agent wrote a piece as prose.

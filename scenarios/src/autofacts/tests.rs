@@ -155,11 +155,33 @@ fn an_argument_that_repeats_one_of_another_tool_was_filled_in_by_the_program() {
 }
 
 #[test]
-fn what_a_compaction_left_out_is_no_need_until_it_is_shown_again() {
+fn what_a_compaction_left_out_is_still_needed() {
     let summary = json!({"type": "recorded_compaction", "summary": "kept_token"});
     let story = Story::new("go").reads("kept_token lost_token").line(summary);
     let story = story.idles(5).reply("`kept_token` and `lost_token`");
-    assert_eq!(story.found(), [fact("kept_token", "c1", &["a7"])]);
+    assert_eq!(story.found(), [fact("kept_token lost_token", "c1", &["a7"])]);
+}
+
+#[test]
+fn unchanged_content_that_is_fetched_again_is_needed() {
+    let lines = |edited: usize| -> String {
+        let line =
+            |n| format!("{n:>5}→    let value_{} = 1;\n", n + if n < edited { 100 } else { 0 });
+        (1..=10).map(line).collect()
+    };
+    let read = |story: Story, edited: usize| {
+        story.call("", "read", json!({"path": "/w/src/auth.rs"}), &lines(edited))
+    };
+    let again = read(read(Story::new("go"), 0), 0);
+    let facts = again.facts();
+    assert_eq!((facts[0].kind, facts[0].tokens.len()), (FactKind::Content, 10));
+    assert_eq!((&*facts[0].arises, &facts[0].needs[..]), ("c1", &["a2".to_string()][..]));
+    assert_eq!(facts[0].tokens[0], "let value_1 = 1;");
+    // Two of ten lines are others: eight are needed. Three are too many.
+    assert_eq!(read(read(Story::new("go"), 0), 3).facts()[0].tokens.len(), 8);
+    assert_eq!(read(read(Story::new("go"), 0), 4).facts(), []);
+    let write = json!({"path": "/w/src/auth.rs", "old_string": "a", "new_string": "b"});
+    assert_eq!(read(Story::new("go"), 0).call("", "edit", write, &lines(0)).facts(), []);
 }
 
 #[test]

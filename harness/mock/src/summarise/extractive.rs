@@ -67,7 +67,8 @@ pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
         same.unwrap_or_else(|| heading_of(&headings, s.who, &s.text))
     };
     let lines = found.iter().map(|s| ((heading(s), s.order), s.line()));
-    request.answer(max_tokens, &headings, lines)
+    let limit = budget(request.segments.iter().map(|s| s.text.len()).sum(), max_tokens);
+    request.answer(limit, &headings, lines)
 }
 
 impl SummaryRequest<'_> {
@@ -75,11 +76,10 @@ impl SummaryRequest<'_> {
     /// and its position there. The answer is between `<summary>` tags if the instruction names them.
     pub(super) fn answer(
         &self,
-        max_tokens: Option<u64>,
+        limit: u64,
         headings: &[String],
         ranked: impl Iterator<Item = ((usize, usize), String)>,
     ) -> String {
-        let limit = budget(self.segments.iter().map(|s| s.text.len()).sum(), max_tokens);
         let (mut open, mut close) = ("", "");
         if self.instruction.contains("<summary>") {
             (open, close) = ("<summary>\n", "</summary>");

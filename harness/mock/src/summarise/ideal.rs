@@ -1,10 +1,13 @@
 //! Summarisers with access to the facts. They give an upper bound, exact or with given losses.
 //!
-//! A fact is visible if each of its literals occurs verbatim in the conversation of the prompt.
-//! Invisible facts are never written, so a strategy cannot recover a dropped fact here.
+//! Of each fact, the lines are written that state it in the conversation of the prompt. What is not
+//! there is never written, so a strategy cannot recover a dropped fact here.
+
+use std::collections::BTreeSet;
 
 use ctxbench_core::tokens::content_hash;
-use ctxbench_session::fact::{Fact, FactKind, Match};
+use ctxbench_session::fact::{Fact, FactKind, fold};
+use ctxbench_session::matcher::Matcher;
 
 use super::SummaryJob;
 use super::request::SummaryRequest;
@@ -14,8 +17,11 @@ pub const KEEP: f64 = 0.8;
 /// Default share of the kept facts that `lossy` distorts (our choice).
 pub const DISTORT: f64 = 0.05;
 
+/// Number of bytes on each side of a literal that are written with it.
+const AROUND: usize = 120;
+
 /// Order of the facts, for summaries that do not have room for all of them.
-const RANK: [FactKind; 8] = [
+const RANK: [FactKind; 9] = [
     FactKind::Constraint,
     FactKind::Goal,
     FactKind::Todo,
@@ -23,37 +29,63 @@ const RANK: [FactKind; 8] = [
     FactKind::Value,
     FactKind::Error,
     FactKind::Artifact,
+    FactKind::Content,
     FactKind::Superseded,
 ];
 
-/// Returns the visible facts that fit, each as a line with its literals. `rates` = (keep, distort)
-/// for losses.
+/// Returns the lines of the visible facts, as far as the reply has room. `rates` = (keep, distort) for
+/// losses.
 pub(super) fn write(job: &SummaryJob<'_>, rates: Option<(f64, f64)>) -> String {
     let request = SummaryRequest::read(job.prompt);
-    let said = request.segments.iter().map(|s| s.text).collect::<Vec<_>>().join("\n");
-    let mut visible: Vec<(usize, &Fact)> =
-        job.facts.iter().enumerate().filter(|(_, f)| visible(f, &said)).collect();
-    visible.sort_by_key(|(_, f)| RANK.iter().position(|k| *k == f.kind).unwrap_or(RANK.len()));
-    let lines = visible.into_iter().filter_map(|(n, f)| Some(((0, n), outcome(f, job, rates)?)));
-    request.answer(job.room(), &[], lines)
-}
-
-/// Returns whether the conversation contains every literal. The empty second text disables the more
-/// lenient matching.
-fn visible(f: &Fact, said: &str) -> bool {
-    !f.tokens.is_empty() && f.matches(said, "") == Match::Verbatim
-}
-
-/// Returns the form of a visible fact in the summary: its literals, a distorted version, or
-/// nothing.
-fn outcome(f: &Fact, job: &SummaryJob<'_>, rates: Option<(f64, f64)>) -> Option<String> {
-    let exact = f.tokens.join(" · ");
-    let Some((keep, distort)) = rates else { return Some(exact) };
-    if chance(job, &f.id, "keep") >= keep {
-        return None;
+    let mut units: Vec<Unit<'_>> = job.facts.iter().enumerate().flat_map(Unit::of).collect();
+    let facts: Vec<Fact> = units.iter().map(Unit::fact).collect();
+    let matcher = Matcher::new(&facts);
+    for line in request.segments.iter().flat_map(|s| s.text.lines()) {
+        matcher.find(line, &fold(line)).iter().for_each(|(unit, _)| units[*unit].line = line);
     }
-    let is_distorted = chance(job, &f.id, "distort") < distort;
-    Some(if is_distorted { distorted(&exact) } else { exact })
+    units.sort_by_key(|u| RANK.iter().position(|k| *k == u.of.kind).unwrap_or(RANK.len()));
+    let mut written = BTreeSet::new();
+    let lines = units.iter().filter(|u| !u.line.is_empty()).filter_map(|unit| {
+        let chance = |what| rates.map(|_| chance(job, &unit.of.id, what)).unwrap_or_default();
+        let (keep, distort) = rates.unwrap_or((1.0, 0.0));
+        let line = (chance("keep") < keep).then(|| unit.excerpt(chance("distort") < distort))?;
+        written.insert(line.clone()).then_some(((0, unit.number), line))
+    });
+    request.answer(job.room().unwrap_or(u64::MAX / 4), &[], lines)
+}
+
+/// A fact or one of its literals, with the newest line of the conversation that states it.
+struct Unit<'a> {
+    number: usize,
+    of: &'a Fact,
+    literal: Option<&'a str>,
+    line: &'a str,
+}
+
+impl<'a> Unit<'a> {
+    fn of((number, of): (usize, &'a Fact)) -> Vec<Unit<'a>> {
+        let unit = |literal| Unit { number, of, literal, line: "" };
+        match of.tokens.is_empty() {
+            true => vec![unit(None)],
+            false => of.tokens.iter().map(|t| unit(Some(t.as_str()))).collect(),
+        }
+    }
+
+    fn fact(&self) -> Fact {
+        let tokens = self.literal.iter().map(ToString::to_string).collect();
+        Fact { tokens, ..self.of.clone() }
+    }
+
+    /// Returns the part of the line around the literal, which may be distorted.
+    fn excerpt(&self, is_distorted: bool) -> String {
+        let found = self.literal.and_then(|l| Some((l, self.line.find(l)?)));
+        let Some((literal, at)) = found else { return self.line.trim().to_string() };
+        let from = self.line.ceil_char_boundary(at.saturating_sub(AROUND));
+        let end = at + literal.len();
+        let to = self.line.floor_char_boundary(end + AROUND);
+        let form = if is_distorted { distorted(literal) } else { literal.into() };
+        [&self.line[from..at], &form, &self.line[end..to]].concat().trim().to_string()
+    }
 }
 
 /// Returns a number in [0, 1) that depends only on seed, summary and fact.

@@ -11,7 +11,7 @@
 //! The extractive summariser cannot use facts, because its input is a [`Prompt`], a decoded request
 //! without facts.
 //!
-//! Size: `clamp(5 % of the conversation, 300, 4,400)` o200k tokens, and never more than
+//! Size of an extractive summary: `clamp(5 % of the conversation, 300, 4,400)` o200k tokens; of all, at most
 //! `max_tokens`; see [`budget`].
 
 mod desk;

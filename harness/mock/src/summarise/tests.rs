@@ -300,9 +300,7 @@ fn ideal_holds_exactly_the_visible_facts() {
         .map(|f| f.id.as_str())
         .collect();
     assert_eq!(held, ["a", "b", "e"], "{s}");
-    assert!(
-        s.starts_with("<summary>\n- pos-bridge.ts · checksum\n") && s.ends_with("\n</summary>")
-    );
+    assert!(s.starts_with("<summary>\n- ") && s.ends_with("\n</summary>"));
 }
 
 #[test]
@@ -311,7 +309,7 @@ fn lossy_keeps_its_rates() {
     let facts: Vec<Fact> = (0..2_000)
         .map(|i| fact(&format!("f{i}"), FactKind::Value, &[&format!("key{i:05}0")]))
         .collect();
-    let said: String = facts.iter().map(|f| format!("{} ", f.tokens[0])).collect();
+    let said: String = facts.iter().map(|f| format!("{}\n", f.tokens[0])).collect();
     let p = prompt(vec![user(&said.repeat(30)), user("Write a summary.")]);
     let (mut whole, mut lines) = (0, 0);
     // 200 at a time, so that all kept facts fit into the budget.
@@ -476,7 +474,9 @@ proptest! {
         for s in [Summariser::Extractive, Summariser::Ideal, Summariser::Lossy { keep: 0.5, distort: 0.5 }] {
             let j = SummaryJob { max_tokens: most, ..job(&p, &facts) };
             let out = words(&s, &j);
-            prop_assert!(o200k(&out) <= most.unwrap_or(300).min(300), "{out}");
+            // What knows the facts writes as much as the reply has room for.
+            let own = if s == Summariser::Extractive { 300 } else { u64::MAX };
+            prop_assert!(o200k(&out) <= most.unwrap_or(own).min(own), "{out}");
             prop_assert_eq!(&out, &words(&s, &j));
             prop_assert!(out.matches("</summary>").count() <= 1, "{}", out);
         }
