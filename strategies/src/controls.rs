@@ -1,10 +1,13 @@
-//! Baselines: no compaction at all, with an unlimited or the real window, and nothing kept at all. And
-//! two techniques, a sliding window and observation masking.
+//! Baselines: no compaction at all, with an unlimited or the real window, nothing kept at all, and lists
+//! of words that say nothing. And two techniques, a sliding window and observation masking.
+
+use std::collections::HashSet;
 
 use ctxbench_core::block::is_fixed;
 use ctxbench_core::breakpoints::frontier_breakpoints;
 use ctxbench_core::prelude::*;
 use ctxbench_core::strategy::PASSING_RETRIES;
+use ctxbench_core::tokens;
 use serde::Deserialize;
 
 use crate::descriptor::Plain;
@@ -29,6 +32,20 @@ pub(crate) const NO_COMPACTION: Plain = Plain {
 pub(crate) const KEEP_NOTHING: Plain = Plain {
     about: include_str!("controls/keep-nothing.toml"),
     build: |_| Box::new(KeepNothing),
+    formats: OURS,
+};
+
+/// Keeps the newest message and step, and of the rest every long word once, in order.
+pub(crate) const WORD_LIST: Plain = Plain {
+    about: include_str!("controls/word-list.toml"),
+    build: |b| Box::new(WordList { settings: b.settings(), is_shuffled: false }),
+    formats: OURS,
+};
+
+/// Like [`WORD_LIST`], in no order.
+pub(crate) const SHUFFLED_LIST: Plain = Plain {
+    about: include_str!("controls/shuffled-list.toml"),
+    build: |b| Box::new(WordList { settings: b.settings(), is_shuffled: true }),
     formats: OURS,
 };
 
@@ -61,25 +78,67 @@ impl Strategy for Nothing {
     async fn on_new_session(&mut self, _s: &mut Engine) {}
 }
 
+/// Returns the fixed blocks, the newest user message and the newest step.
+fn newest(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
+    let last_user = blocks.iter().rposition(|b| b.kind == BlockKind::User);
+    let last_message = last_user.map(|i| blocks[i].message);
+    let steps = step_starts(blocks);
+    let step = steps.last().copied().filter(|i| Some(*i) > last_user).unwrap_or(blocks.len());
+    kept(blocks, |i, b| is_fixed(b) || Some(b.message) == last_message || i >= step)
+}
+
 struct KeepNothing;
 
 #[async_trait]
 impl Strategy for KeepNothing {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        let blocks = s.context.blocks();
-        let last_user = blocks.iter().rposition(|b| b.kind == BlockKind::User);
-        let last_message = last_user.map(|i| blocks[i].message);
-        let step = step_starts(blocks)
-            .last()
-            .copied()
-            .filter(|i| Some(*i) > last_user)
-            .unwrap_or(blocks.len());
-        let stays = |i, b: &Block| is_fixed(b) || Some(b.message) == last_message || i >= step;
-        let kept = kept(blocks, stays);
-        if kept.len() < blocks.len() {
+        let kept = newest(s.context.blocks());
+        if kept.len() < s.context.blocks().len() {
             // Whole steps are removed, so the edit is always valid.
             let _ = s.compacted(CompactionKind::Drop, "drop_all", Phase::MidTurn, kept);
         }
+        Flow::Proceed
+    }
+}
+
+struct WordList {
+    settings: ListSettings,
+    is_shuffled: bool,
+}
+
+/// Values of the settings in `word-list.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListSettings {
+    limit: f64,
+}
+
+/// Minimum length of a listed word, bytes.
+const LONG: usize = 8;
+
+#[async_trait]
+impl Strategy for WordList {
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let mut kept = newest(s.context.blocks());
+        let limit = (s.model.window as f64 * self.settings.limit) as u64;
+        if s.billed_tokens() < limit || kept.len() == s.context.blocks().len() {
+            return Flow::Proceed;
+        }
+        let (mut seen, mut words) = (HashSet::new(), Vec::new());
+        let old: Vec<Arc<Block>> =
+            s.context.blocks().iter().filter(|b| !is_fixed(b)).cloned().collect();
+        for word in old.iter().flat_map(|b| b.text.split_whitespace()) {
+            if word.len() >= LONG && seen.insert(word) {
+                words.push(word);
+            }
+        }
+        if self.is_shuffled {
+            words.sort_by_key(|w| tokens::content_hash(w.as_bytes()));
+        }
+        let at = kept.iter().take_while(|b| is_fixed(b)).count();
+        let list = s.synthetic(BlockKind::Reminder, Role::User, words.join(" "), origins(&old));
+        kept.insert(at, list);
+        let _ = s.compacted(CompactionKind::Clear, "list_words", Phase::MidTurn, kept);
         Flow::Proceed
     }
 }

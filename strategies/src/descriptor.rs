@@ -281,6 +281,8 @@ pub struct About {
     pub matrix: BTreeMap<&'static str, &'static str>,
     /// Control, contender or hypothetical.
     pub standing: Standing,
+    /// True if it is not one of the strategies that run by default.
+    pub on_request: bool,
     /// The user's command to compact.
     pub manual: ManualCompaction,
     /// Scope of the strategy's rewind.
@@ -314,6 +316,7 @@ impl Default for About {
             sources: vec!["the program itself"],
             matrix: BTreeMap::new(),
             standing: Standing::Contender,
+            on_request: false,
             manual: ManualCompaction::WithInstructions,
             rewind: Rewind::default(),
             recorded: false,

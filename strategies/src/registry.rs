@@ -17,6 +17,8 @@ const PRODUCTS: &[&'static dyn Product] = &[
     &crate::controls::REFERENCE,
     &crate::controls::NO_COMPACTION,
     &crate::controls::KEEP_NOTHING,
+    &crate::controls::WORD_LIST,
+    &crate::controls::SHUFFLED_LIST,
     &crate::controls::SLIDING_WINDOW,
     &crate::controls::OBSERVATION_MASKING,
     &crate::aider::AIDER,
@@ -137,8 +139,10 @@ impl Spec {
         self.descriptor.knobs().filter(|(_, s, _)| s.is_read_by(self.version.name))
     }
 
+    /// Returns all strategies but those that run only on request.
     pub fn defaults() -> Vec<Spec> {
         all()
+            .filter(|d| !d.on_request)
             .map(|d| Spec {
                 descriptor: d,
                 version: d.versions[0],
