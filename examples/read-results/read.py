@@ -17,7 +17,7 @@ import duckdb
 import pandas as pd
 
 BY_STRATEGY = """
-    SELECT strategy, count(*) AS sessions, sum(cost_usd) AS usd, avg(needs_kept_pct) AS kept_pct
+    SELECT strategy, count(*) AS sessions, sum(cost_usd) AS usd, avg(recall_pct) AS kept_pct
     FROM {table} WHERE status = 'completed' GROUP BY strategy ORDER BY usd, strategy
 """
 

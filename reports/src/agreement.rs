@@ -21,7 +21,7 @@ const REQUESTS: &str = "requests";
 pub const PEAK: &str = "largest prompt, tokens";
 pub const INPUT: &str = "input, tokens";
 pub const COST: &str = "cost, USD";
-const KEPT_ROW: &str = "needs kept, %";
+const KEPT_ROW: &str = "recall, %";
 
 pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
     let figure = |what: &str, of: fn(&RunRecord) -> Option<f64>| TwoFigures {
@@ -45,7 +45,7 @@ pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
             figure("of it from the cache", |r| Some(r.summary.cache_read_tokens as f64)),
             figure("output, tokens", |r| Some(r.summary.output_tokens as f64)),
             figure(COST, |r| Some(r.summary.cost_usd)),
-            figure(KEPT_ROW, |r| r.summary.needs_kept_pct),
+            figure(KEPT_ROW, |r| r.summary.recall_pct),
         ],
         summary_requests: Two { real: asked(real), ours: asked(ours) },
         first_difference: first_difference(real, ours),
@@ -138,7 +138,7 @@ const COLUMNS: &[Column<Agreement>] = &[
         a.first_difference.as_ref().map_or("none".into(), |d| d.request.to_string())
     }),
     ("largest\nprompt", |a| a.format(PEAK)),
-    ("needs kept %\nreal / ours", |a| both(a, KEPT_ROW, 1)),
+    ("recall %\nreal / ours", |a| both(a, KEPT_ROW, 1)),
 ];
 
 fn both(agreement: &Agreement, what: &str, digits: usize) -> String {

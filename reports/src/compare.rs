@@ -282,7 +282,7 @@ mod tests {
     fn the_weightiest_change_comes_first() {
         let mut new = testing::results();
         new.runs[0].summary.cost_usd *= 1.02;
-        new.runs[2].summary.needs_kept_pct = Some(10.0);
+        new.runs[2].summary.recall_pct = Some(10.0);
         new.runs[3].summary.integrity_failures = 1;
         new.runs[4].summary.saved_pct = None;
         new.runs.retain(|r| r.strategy.label != "openoxide");
@@ -323,7 +323,7 @@ mod tests {
         let old = testing::recordings(10);
         let mut new = old.clone();
         for (i, r) in testing::labelled(&mut new, "codex").enumerate() {
-            r.summary.needs_kept_pct = r.summary.needs_kept_pct.map(|x| x - 1.0 - i as f64);
+            r.summary.recall_pct = r.summary.recall_pct.map(|x| x - 1.0 - i as f64);
             r.summary.blocked_ms += if i % 2 == 0 { 1_000 + i as u64 } else { 0 };
         }
         let c = compare(&old, &new, &BTreeMap::new());
@@ -334,13 +334,13 @@ mod tests {
             .filter(|l| l.starts_with("codex ") && l.contains("10/10"))
             .collect();
         // Losses of 1 to 10 points: −5.5, all of one sign.
-        let kept = lines.iter().find(|l| l.contains("needs kept")).unwrap();
+        let kept = lines.iter().find(|l| l.contains("recall")).unwrap();
         assert!(kept.contains("−5.5 pp") && kept.ends_with("WORSE"), "{text}");
         // Five of ten rose: 2 · 2⁻⁵ = 0.06.
         assert!(lines.iter().any(|l| l.contains("waited") && l.ends_with("UNRESOLVED")), "{text}");
         assert_eq!(lines.len(), 2, "{text}");
         testing::assert_contains(&text, &["10 sessions; BETTER, WORSE"]);
-        let row = "| codex | needs kept | 10/10 | −5.5 pp |";
+        let row = "| codex | recall | 10/10 | −5.5 pp |";
         testing::assert_contains(&c.to_text(true), &[row]);
     }
 

@@ -313,9 +313,9 @@ mod tests {
     fn a_mean_over_fewer_sessions_says_so() {
         let mut r = sessions();
         let two = r.runs.iter_mut().filter(|r| r.scenario.id == "two");
-        two.for_each(|r| r.summary.needs_kept_pct = None);
+        two.for_each(|r| r.summary.recall_pct = None);
         let said = &conclusions(&r)[0].sentences[0];
-        assert!(said.contains("b (cost −77.8 %, needs kept −30.0 pp in 1 of them)"), "{said}");
+        assert!(said.contains("b (cost −77.8 %, recall −30.0 pp in 1 of them)"), "{said}");
     }
 
     #[test]
@@ -328,10 +328,10 @@ mod tests {
             [
                 "Of 3 products that compacted and finished 2 of 2 sessions, 2 are on the front, \
                  the cheapest first, by the mean change against reference: a (cost −86.4 %, needs \
-                 kept −60.0 pp), b (cost −77.8 %, needs kept −20.0 pp); the other one is no better \
+                 kept −60.0 pp), b (cost −77.8 %, recall −20.0 pp); the other one is no better \
                  than one of these in either.",
                 // 2 ÷ √1.5 = 1.633; 80 − 40.
-                "From the cheapest on average, a, to the one that keeps most, b: cost +63.3 %, needs kept \
+                "From the cheapest on average, a, to the one that keeps most, b: cost +63.3 %, recall \
                  +40.0 pp.",
                 "Verdicts: 2 sessions: differences only; scripted ones retell one story.",
             ]
@@ -352,8 +352,8 @@ mod tests {
             conclusions(&r)[0].sentences[..2],
             [
                 "Of 2 products that compacted, 2 are on the front, the cheapest first: a (cost \
-                 $1.000, needs kept 50.0 %), c (cost $3.000, needs kept 60.0 %).",
-                "From the cheapest, a, to the one that keeps most, c: cost +200.0 %, needs kept \
+                 $1.000, recall 50.0 %), c (cost $3.000, recall 60.0 %).",
+                "From the cheapest, a, to the one that keeps most, c: cost +200.0 %, recall \
                  +10.0 pp.",
             ]
         );
@@ -381,7 +381,7 @@ mod tests {
             ]);
         }
         r.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
-        let told = "against reference: cost better: a; needs kept worse: a, b; waited worse: a, b";
+        let told = "against reference: cost better: a; recall worse: a, b; waited worse: a, b";
         assert_eq!(line(&r, "verdicts").text, told);
         // b compacted in nine of them.
         r.runs.iter_mut().filter(|r| r.strategy.label == "b").take(3).for_each(|r| {
@@ -389,7 +389,7 @@ mod tests {
         });
         assert_eq!(
             line(&r, "verdicts").text,
-            "against reference: cost better: a; needs kept worse: a; waited worse: a"
+            "against reference: cost better: a; recall worse: a; waited worse: a"
         );
     }
 }

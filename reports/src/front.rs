@@ -1,4 +1,4 @@
-//! Pareto front of cost against needs kept: rows that no other row dominates.
+//! Pareto front of cost against recall: rows that no other row dominates.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::view::ReportBlock;
 pub(crate) const MARK: &str = "◆";
 
 /// Explanation of the mark.
-pub(crate) const HELP: &str = "on the front of cost against needs kept: no other product is at least \
+pub(crate) const HELP: &str = "on the front of cost against recall: no other product is at least \
      as good in both and better in one";
 
 /// Returns for each point whether it is on the Pareto front: no other point is at least as good in
@@ -177,7 +177,7 @@ mod tests {
         for r in &mut all {
             match (&*r.scenario.id, &*r.strategy.label) {
                 ("one", "aider") => r.summary.compactions = 0,
-                ("two", _) => r.summary.needs_kept_pct = None,
+                ("two", _) => r.summary.recall_pct = None,
                 _ => {}
             }
         }

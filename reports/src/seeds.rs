@@ -145,7 +145,7 @@ mod tests {
         let of = |seed, cost, kept, saved: Option<f64>| {
             seeded(seed, |r| {
                 r.summary.cost_usd = cost;
-                r.summary.needs_kept_pct = Some(kept);
+                r.summary.recall_pct = Some(kept);
                 r.summary.requests = 10 + seed;
                 r.summary.saved_pct = saved;
             })
@@ -157,11 +157,11 @@ mod tests {
         ]);
         let s = &row.summary;
         assert_eq!(
-            (s.cost_usd, s.needs_kept_pct, s.requests, s.saved_pct),
+            (s.cost_usd, s.recall_pct, s.requests, s.saved_pct),
             (3.0, Some(70.0), 11, Some(20.0))
         );
         let note = row.note.unwrap();
-        testing::assert_contains(&note, &["mean of 3 seeds", "cost $ 1.0", "needs kept% 50.0–100"]);
+        testing::assert_contains(&note, &["mean of 3 seeds", "cost $ 1.0", "recall% 50.0–100"]);
         assert!(!note.contains("prefix stable"), "what does not differ has no range: {note}");
         // A value that is unknown for one seed is unknown.
         let gap = fold(vec![of(0, 1.0, 50.0, Some(20.0)), of(1, 1.0, 50.0, None)]);

@@ -1,4 +1,4 @@
-//! A table for each swept setting: cost, needs kept and waiting of its values.
+//! A table for each swept setting: cost, recall and waiting of its values.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -30,7 +30,7 @@ pub const WIDTH: usize = 100;
 /// Minimum width for all figures, characters; a narrower table has those of [`HEADLINE`].
 const ROOM: usize = 100;
 const HEADLINE: [&str; 6] =
-    ["compactions", "saved_pct", "cost_usd", "cost_saved_pct", "blocked_ms", "needs_kept_pct"];
+    ["compactions", "saved_pct", "cost_usd", "cost_saved_pct", "blocked_ms", "recall_pct"];
 
 /// Renders the whole report. Failures come before the scores of their block, and the conclusion
 /// comes last, because a reader at the terminal sees the end first. `width` is clamped to 80 to 160
@@ -180,7 +180,7 @@ fn widest<'a>(rows: impl Iterator<Item = &'a Vec<String>>, column: usize) -> usi
     rows.flat_map(|row| row[column].lines()).map(|l| l.chars().count()).max().unwrap_or(0)
 }
 
-const LEGEND: &str = "◆ on the front of cost against needs kept: no other product is at least \
+const LEGEND: &str = "◆ on the front of cost against recall: no other product is at least \
     as good in both and better in one. * best of the products that compacted and finished without \
     a broken rule; full = \
     the window was full, quit = it gave up, loop = no progress; n/a = not applicable or \

@@ -98,7 +98,7 @@ pub(crate) fn scored(scenario: &str, label: &str, cost_usd: f64, kept: f64) -> R
     let mut r = run(scenario, label, 1);
     (r.status, r.error) = (Status::Completed, None);
     r.summary.compactions = u64::from(label != "reference");
-    (r.summary.cost_usd, r.summary.needs_kept_pct) = (cost_usd, Some(kept));
+    (r.summary.cost_usd, r.summary.recall_pct) = (cost_usd, Some(kept));
     r
 }
 
@@ -303,9 +303,9 @@ fn score(r: &mut RunRecord, seed: u64) {
         cache_read_ratio: Some(read as f64 / input as f64),
         blocked_ms: r.compactions.iter().filter_map(|c| c.blocked_ms).sum(),
         total_ms: r.requests.last().map_or(0, |q| q.at_ms),
-        needs_kept_pct: Some(kept),
-        exposed_pct: Some(50.0),
-        summary_retention_pct: (compactions > 0).then_some(kept * 0.7),
+        recall_pct: Some(kept),
+        at_risk: Some(20),
+        recall_all_pct: Some(kept),
         steps_completed: r.summary.steps_completed,
         steps_total: STEPS,
         ..Summary::default()

@@ -196,6 +196,6 @@ fn without_compaction_every_need_is_met() {
         autofacts::add(&mut session);
         let scenario = Scenario::of_session(Loaded { session, warnings: vec![] });
         let run = replayed::run(&scenario, "reference");
-        assert_eq!(run.summary.needs_kept_pct, Some(100.0), "{name}");
+        assert_eq!(run.summary.recall_pct, Some(100.0), "{name}");
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use crate::fact::{Fact, Match, fold, number_in, numbers, words_tier};
+use crate::fact::{Fact, Match, fold, number_in, numbers, spans, words_tier};
 use crate::gist::{self, PrefixFilter};
 
 /// A set of numbered literals to search for together.
@@ -180,7 +180,7 @@ impl Matcher {
         }
         let mut stems: Vec<(&str, &[usize])> = Vec::new();
         let mut facts: Vec<usize> = Vec::new();
-        for line in text.lines() {
+        for line in spans(text) {
             stems.clear();
             let known = |word: &str| self.prefixes.has(word);
             gist::for_each_stem_where(line, known, |stem| {

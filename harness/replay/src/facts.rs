@@ -2,7 +2,9 @@
 //!
 //! Recorded replies would restore forgotten facts for free. A restatement by the model therefore
 //! counts only if the fact was visible when the reply was made; the same applies to summaries of
-//! such a restatement.
+//! such a restatement. Any other text that is not of the recording, and so of the strategy, may say
+//! what a message or result of the past stated. All of them must say it, not list it
+//! ([`super::said`]).
 //!
 //! A conversation grows at its end, so the view of a context is updated from one to the next: the
 //! cost is proportional to the blocks that differ.
@@ -63,38 +65,40 @@ pub(super) struct FactBook {
     /// Units in blocks, by hash of the block.
     carried: HashMap<u64, Arc<Carried>>,
     licences: Licences,
+    /// Units that the conversation stated so far.
+    arrived: Vec<bool>,
     view: FactView,
 }
 
-/// Units that each reply and summary may restate. Consecutive sets are similar, so only their
+/// Units that each text of a model or strategy may restate. Consecutive sets are similar, so only their
 /// differences are stored.
 #[derive(Default)]
 struct Licences {
-    /// Number of the set of each message.
-    of: HashMap<MessageId, u32>,
+    /// Number of the set of each author.
+    of: HashMap<Author, u32>,
     /// For each unit, the numbers of the sets that add and remove it, alternating.
     changes: Vec<Vec<u32>>,
     sets: u32,
 }
 
 impl Licences {
-    /// Returns whether a message may show a unit. Always true for messages that are not replies.
-    fn may_say(&self, message: MessageId, unit: usize) -> bool {
+    /// Returns whether a text of this author may show a unit. Always true without a licence.
+    fn may_say(&self, author: Author, unit: usize) -> bool {
         let holds = |set: &u32| {
             let changes = self.changes.get(unit).map_or(&[][..], Vec::as_slice);
             changes.partition_point(|c| c <= set) % 2 == 1
         };
-        self.of.get(&message).is_none_or(holds)
+        self.of.get(&author).is_none_or(holds)
     }
 
-    /// Returns whether this sighting counts. Text of the model, including summaries, counts only if
-    /// the unit was visible to the model.
-    fn counts(&self, b: &Block, unit: usize) -> bool {
-        !(is_reply(b) || fact_place(b) == FactPlace::Summary) || self.may_say(b.message, unit)
+    /// Returns whether this sighting counts. Text of a model, including summaries, counts only if the
+    /// unit was visible to the model, and other text of a strategy if the unit had been stated.
+    fn counts(&self, b: &Block, carried: &Carried, unit: usize) -> bool {
+        Author::of(b, carried).is_none_or(|author| self.may_say(author, unit))
     }
 
-    /// Sets the units that a message may restate.
-    fn give(&mut self, message: MessageId, units: &[bool]) {
+    /// Sets the units that an author may restate.
+    fn give(&mut self, author: Author, units: &[bool]) {
         self.changes.resize(self.changes.len().max(units.len()), Vec::new());
         let now = units.iter().copied().chain(std::iter::repeat(false));
         let changed =
@@ -104,7 +108,26 @@ impl Licences {
             changes.push(set);
             self.sets = set;
         }
-        self.of.insert(message, self.sets);
+        self.of.insert(author, self.sets);
+    }
+}
+
+/// Author of a text that needs a licence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Author {
+    /// A reply or summary.
+    Model(MessageId),
+    /// A strategy, which wrote or changed the block with this hash.
+    Strategy(u64),
+}
+
+impl Author {
+    /// Returns the author of a block; `None` for a recorded message of the user or result of a tool.
+    fn of(b: &Block, carried: &Carried) -> Option<Author> {
+        if is_reply(b) || fact_place(b) == FactPlace::Summary {
+            return Some(Author::Model(b.message));
+        }
+        (!carried.is_recorded).then_some(Author::Strategy(b.hash))
     }
 }
 
@@ -142,7 +165,7 @@ impl FactView {
             if said {
                 count(&mut shown.said_in, b.message, by);
             }
-            if licences.counts(b, unit) {
+            if licences.counts(b, carried, unit) {
                 count(&mut shown.ways, Sighting { tier, place }, by);
             }
         }
@@ -171,6 +194,12 @@ impl Sightings {
         self.units[self.known.units(fact)].iter().min().copied().flatten()
     }
 
+    /// Returns the share of a fact's units that are shown.
+    pub(super) fn share(&self, fact: usize) -> f64 {
+        let units = &self.units[self.known.units(fact)];
+        units.iter().flatten().count() as f64 / units.len() as f64
+    }
+
     pub(super) fn units(&self) -> impl Iterator<Item = bool> + '_ {
         self.units.iter().map(Option::is_some)
     }
@@ -185,7 +214,10 @@ impl FactBook {
     pub(super) fn new(known: Arc<SessionCache>) -> Self {
         let units = vec![UnitSightings::default(); known.fact_of().len()];
         let view = FactView { units, ..FactView::default() };
-        FactBook { known, carried: HashMap::new(), licences: Licences::default(), view }
+        let mut arrived = vec![false; known.fact_of().len()];
+        known.standing().for_each(|unit| arrived[unit] = true);
+        let (carried, licences) = (HashMap::new(), Licences::default());
+        FactBook { known, carried, licences, arrived, view }
     }
 
     #[cfg(test)]
@@ -201,12 +233,18 @@ impl FactBook {
         let pairs = old.iter().rev().zip(blocks.iter().rev()).take(rest);
         let tail = pairs.take_while(|(a, b)| same(a, b)).count();
         let (gone, new) = (head..old.len() - tail, &blocks[head..blocks.len() - tail]);
-        let FactBook { known, carried, licences, view } = self;
+        let FactBook { known, carried, licences, arrived, view } = self;
         let carried_by = |b: &Arc<Block>| {
             carried.entry(b.hash).or_insert_with(|| known.carried(readable(b))).clone()
         };
         let added: Vec<Arc<Carried>> = new.iter().map(carried_by).collect();
         for (b, what) in new.iter().zip(&added) {
+            if let Some(author @ Author::Strategy(_)) = Author::of(b, what)
+                && !licences.of.contains_key(&author)
+                && what.units().next().is_some()
+            {
+                licences.give(author, arrived);
+            }
             view.count(b, what, licences, 1);
         }
         let gone_blocks: Vec<_> = view.blocks.splice(gone.clone(), new.iter().cloned()).collect();
@@ -220,7 +258,7 @@ impl FactBook {
     fn give(&mut self, message: MessageId, units: &[bool]) {
         let FactBook { licences, view, .. } = self;
         view.count_message(message, licences, -1);
-        licences.give(message, units);
+        licences.give(Author::Model(message), units);
         view.count_message(message, licences, 1);
     }
 
@@ -232,7 +270,8 @@ impl FactBook {
             let place = fact_place(b);
             for (unit, tier) in carried.units() {
                 let (way, fact) = (Sighting { tier, place }, self.known.fact_of()[unit]);
-                if best[fact].is_none_or(|(w, _)| way > w) && self.licences.counts(b, unit) {
+                if best[fact].is_none_or(|(w, _)| way > w) && self.licences.counts(b, carried, unit)
+                {
                     best[fact] = Some((way, b));
                 }
             }
@@ -269,12 +308,23 @@ impl FactBook {
         self.view.units[self.known.units(fact)].iter().all(said)
     }
 
+    /// Records that a message of the user or a result of a tool entered the conversation.
+    pub(super) fn arrives(&mut self, key: &str) {
+        self.known.stated(key).for_each(|unit| self.arrived[unit] = true);
+        for &fact in self.known.arising(key) {
+            self.arrived[self.known.units(fact)].fill(true);
+        }
+    }
+
     /// Adds a recorded reply. It may restate facts that were visible when it was made, and state
     /// facts that arise in it.
     pub(super) fn license(&mut self, message: MessageId, key: &str, visible: Option<&Sightings>) {
         let seen = visible.into_iter().flat_map(Sightings::units).chain(std::iter::repeat(false));
         let mut units: Vec<bool> = seen.take(self.known.fact_of().len()).collect();
-        self.known.arising(key).iter().for_each(|&f| units[self.known.units(f)].fill(true));
+        for &fact in self.known.arising(key) {
+            units[self.known.units(fact)].fill(true);
+            self.arrived[self.known.units(fact)].fill(true);
+        }
         self.give(message, &units);
     }
 
@@ -284,7 +334,7 @@ impl FactBook {
     pub(super) fn license_summaries(&mut self, blocks: &[Arc<Block>], visible: &[bool]) -> bool {
         let mut any = false;
         for b in blocks.iter().filter(|b| fact_place(b) == FactPlace::Summary) {
-            if !self.licences.of.contains_key(&b.message) {
+            if !self.licences.of.contains_key(&Author::Model(b.message)) {
                 any = true;
                 self.give(b.message, visible);
             }

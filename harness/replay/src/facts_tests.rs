@@ -4,7 +4,13 @@ use ctxbench_session::fact::{Fact, FactKind};
 use proptest::prelude::*;
 
 fn book(facts: &[Fact]) -> FactBook {
-    FactBook::from_session(&Session { facts: facts.to_vec(), ..Session::default() })
+    let said = |(n, text): (usize, &&str)| {
+        let line = serde_json::json!({"type": "user", "id": format!("m{n}"), "text": text});
+        serde_json::from_value(line).unwrap()
+    };
+    let recorded = TEXTS.iter().chain(&["port 8443", "Nordhafen"]);
+    let entries = recorded.enumerate().map(said).collect();
+    FactBook::from_session(&Session { facts: facts.to_vec(), entries, ..Session::default() })
 }
 
 fn fact(id: &str, token: &str, arises: &str) -> Fact {
@@ -43,7 +49,8 @@ fn by_definition(
             let one = fact("", token, "");
             let tier = one.matches(&b.text, &ctxbench_session::fact::fold(&b.text));
             let written = is_reply(b) || fact_place(b) == FactPlace::Summary;
-            let counts = !written || book.licences.may_say(b.message, unit);
+            let author = Author::Model(b.message);
+            let counts = !written || book.licences.may_say(author, unit);
             (tier > Match::Absent && counts).then_some(Sighting { tier, place: fact_place(b) })
         };
         blocks.iter().filter(|b| without != Some(b.message)).map(sighting).max().flatten()

@@ -10,6 +10,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::host::Action;
 use ctxbench_reports::record::FactRecord;
 use ctxbench_scenarios::autofacts::GAP;
+use ctxbench_session::fact::FactKind;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::facts::FactBook;
@@ -70,9 +71,10 @@ impl Needs {
             let from = places.get(f.arises.as_str());
             for n in &f.needs {
                 let Some(need) = places.get(n.as_str()) else { continue };
-                if from.is_some_and(|from| {
+                let at_hand = |from: &Place| {
                     from.turn == need.turn && need.replies.saturating_sub(from.replies) < AT_HAND
-                }) {
+                };
+                if f.kind != FactKind::Content && from.is_some_and(at_hand) {
                     continue;
                 }
                 let last = showings.last.get(&(n, fact)).copied();
@@ -176,9 +178,9 @@ struct Last {
     session: usize,
     /// Number of the reply that needs it, or that answers the user message; from 1.
     need: usize,
-    /// Whether the need is a test of memory: either a user message needs the fact, or a reply needs a
-    /// fact that was shown at least [`GAP`] replies earlier and that the reply just before, which
-    /// every request includes, does not repeat.
+    /// Whether the need is a test of memory: a user message needs the fact, or a reply fetches content
+    /// again, or a reply needs a fact that was shown at least [`GAP`] replies earlier and that the
+    /// reply just before, which every request includes, does not repeat.
     counts: bool,
 }
 
@@ -235,7 +237,8 @@ impl<'a> Showings<'a> {
         for &fact in facts {
             let (Some((at, session)), said) = (self.shown[fact], self.said[fact]) else { continue };
             let need = self.count + 1;
-            let counts = by_user || need - at >= GAP && said != Some(self.count);
+            let again = self.known.facts[fact].kind == FactKind::Content;
+            let counts = by_user || again || need - at >= GAP && said != Some(self.count);
             self.last.insert((*key, fact), Last { at, session, need, counts });
         }
     }

@@ -1,15 +1,13 @@
 //! Builds the record of a run from its session and its log.
 
-use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::host::Event as Noted;
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
-    FactRecord, IntegrityFailure, RequestRecord, RunRecord, ScenarioInfo, Status, StrategyInfo,
-    Summary,
+    FactRecord, IntegrityFailure, Recall, RequestRecord, RunRecord, ScenarioInfo, Status,
+    StrategyInfo, Summary,
 };
 use ctxbench_scenarios::Scenario;
-use ctxbench_session::fact::Match;
 use ctxbench_strategies::Spec;
 
 use super::conversation::Conversation;
@@ -225,12 +223,10 @@ fn summary(main: &Conversation, parts: &[Option<Conversation>], facts: &[FactRec
     let usd = |of: &dyn Fn(&Conversation) -> f64| windows.iter().map(|c| of(c)).sum::<f64>();
     let (input, output) = (total(|r| r.input_tokens), total(|r| r.output_tokens));
     let cache_read = total(|r| r.cache_read);
-    let lost: u64 = compactions.iter().filter_map(|c| c.facts_lost_verbatim).sum();
-    let carried: u64 = compactions.iter().filter_map(|c| c.facts_carried).sum();
+    let at_risk = Recall::over(facts.iter().filter(|f| f.is_at_risk()));
     let errors: Vec<f64> = c.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
     let (common, earlier) = c.shared_tokens;
     let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
-    let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
     Summary {
         steps_completed: c.steps,
         steps_total: c.all_steps,
@@ -248,14 +244,9 @@ fn summary(main: &Conversation, parts: &[Option<Conversation>], facts: &[FactRec
         cache_read_ratio: ratio(cache_read, input),
         blocked_ms: c.blocked_ms,
         total_ms: c.took_ms,
-        needs_kept_pct: share(facts, |f| f.counts.then_some(f.found > Match::Absent)),
-        exposed_pct: share(facts, |f| f.exposed.filter(|_| f.counts)),
-        kept_exposed_pct: share(facts, |f| {
-            (f.counts && f.exposed == Some(true)).then_some(f.found > Match::Absent)
-        }),
-        // Only summaries can carry facts.
-        summary_retention_pct: percent(carried, lost)
-            .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
+        recall_pct: at_risk.pct,
+        at_risk: Some(at_risk.events),
+        recall_all_pct: Recall::over(facts.iter().filter(|f| f.is_need())).pct,
         reread_tokens: each(|c| c.reread_tokens),
         extra_requests: total(|r| u64::from(r.extra)),
         provider_overflows: each(Conversation::overflows),
@@ -269,11 +260,4 @@ fn summary(main: &Conversation, parts: &[Option<Conversation>], facts: &[FactRec
         cost_with_cache_usd: None,
         integrity_failures: 0,
     }
-}
-
-/// Returns the share of pairs for which `of` is true, per cent. Pairs without an answer do not count,
-/// nor do pairs that no strategy could have kept.
-fn share(facts: &[FactRecord], of: impl Fn(&FactRecord) -> Option<bool>) -> Option<f64> {
-    let all: Vec<bool> = facts.iter().filter(|f| !f.undelivered).filter_map(of).collect();
-    (!all.is_empty()).then(|| 100.0 * all.iter().filter(|k| **k).count() as f64 / all.len() as f64)
 }

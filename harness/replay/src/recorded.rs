@@ -12,7 +12,7 @@ use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::strategy::Standing;
 use ctxbench_core::usage::Usage;
 use ctxbench_reports::record::{
-    AS_RECORDED, CompactionRecord, RequestRecord, RunRecord, Status, StrategyInfo, Summary,
+    AS_RECORDED, CompactionRecord, Recall, RequestRecord, RunRecord, Status, StrategyInfo, Summary,
 };
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::{
@@ -24,6 +24,7 @@ use crate::compactions::{break_even, paid_off};
 use crate::exchange::recorded_summary;
 use crate::models;
 use crate::record::scenario_info;
+use crate::recorded_recall;
 
 /// Returns the row of a session with counters for the model that it was recorded with, or, if the
 /// recording program itself tells its costs, for the one that replaces it. `None` for any other model.
@@ -67,6 +68,8 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         ));
     }
     remarks.extend(about);
+    let (facts, lives) = recorded_recall::facts(session);
+    let recall = Recall::over(facts.iter().filter(|f| f.is_at_risk()));
     let summary = Summary {
         steps_completed: read.counted,
         steps_total: read.steps,
@@ -82,6 +85,8 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         cost_estimate_usd: (!unpriced).then_some(estimate_usd),
         cache_read_ratio: (input > 0).then(|| cache_read as f64 / input as f64),
         total_ms: read.last_ms,
+        recall_pct: recall.pct,
+        at_risk: (!facts.is_empty()).then_some(recall.events),
         ..Summary::default()
     };
     Some(RunRecord {
@@ -100,6 +105,8 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         summary,
         requests,
         compactions,
+        facts,
+        lives,
         ..RunRecord::default()
     })
 }
@@ -399,6 +406,29 @@ mod tests {
     fn compactions(model: &str, lines: &[&str]) -> Vec<CompactionRecord> {
         let (session, model) = (session(model, lines), model::find(model).unwrap());
         CounterReading::new(&session, model, const { &BTreeSet::new() }).compactions
+    }
+
+    #[test]
+    fn a_recorded_summary_has_the_recall_of_what_was_fetched_again() {
+        let lines = |n: std::ops::Range<u32>| -> String {
+            n.map(|n| format!("let value_{n} = {n};\\n")).collect()
+        };
+        let read = |id: &str, text: &str| {
+            format!(
+                r#"{{"type":"assistant","id":"a{id}","calls":[{{"id":"c{id}","name":"read","arguments":"{{\"path\":\"/w/auth.rs\"}}"}}],"usage":{{"input":9,"output":9}}}}
+{{"type":"tool","call_id":"c{id}","output":"{text}"}}"#
+            )
+        };
+        let (first, again) = (read("1", &lines(10..20)), read("2", &lines(10..20)));
+        // Two of ten lines are in the summary.
+        let summary = format!(r#"{{"type":"recorded_compaction","summary":"{}"}}"#, lines(11..13));
+        let lines = [&*first, &*summary, &*again];
+        let mut session = session("claude-sonnet-4-6", &lines);
+        ctxbench_scenarios::autofacts::add(&mut session);
+        let (facts, lives) = recorded_recall::facts(&session);
+        assert_eq!(Recall::over(facts.iter()), Recall { pct: Some(20.0), events: 1 });
+        assert_eq!((&*facts[0].need, facts[0].is_at_risk()), ("a2", true));
+        assert_eq!(lives[0].moves.len(), 1);
     }
 
     #[test]

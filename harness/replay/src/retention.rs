@@ -7,7 +7,7 @@ use ctxbench_core::context_editing;
 use ctxbench_core::host::Incoming;
 use ctxbench_core::request::Request;
 use ctxbench_reports::record::{CompactionRecord, FactMove, FactPlace, FactRecord};
-use ctxbench_session::fact::Match;
+use ctxbench_session::fact::{FactKind, Match};
 
 use super::conversation::SharedConversation;
 use super::facts::{FactBook, Sightings, fact_place, readable};
@@ -63,6 +63,7 @@ impl Retention {
     /// Begins a turn with these user messages.
     pub(super) fn begin(&mut self, keys: &[Arc<str>]) {
         self.needs.begin(keys);
+        keys.iter().for_each(|key| self.book.arrives(key));
         self.arriving = keys.to_vec();
     }
 
@@ -98,7 +99,9 @@ impl Retention {
     /// Returns the call that fetches the first fact that the next recorded reply needs and the
     /// context no longer shows.
     pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Reread> {
-        let (by_user, by_step) = self.needs.due(step);
+        let (by_user, mut by_step) = self.needs.due(step);
+        // The reply itself fetches its content.
+        by_step.retain(|&f| self.book.known.facts[f].kind != FactKind::Content);
         if by_user.is_empty() && by_step.is_empty() {
             return None;
         }
@@ -132,6 +135,7 @@ impl Retention {
                 let record = &mut log.facts[at];
                 record.request = Some(request);
                 record.found = found;
+                record.share = seen.share(pair.fact);
                 record.place = sighting.map_or(FactPlace::Nowhere, |s| s.place);
                 record.stale = absent && old_there;
                 record.both = !absent && old_there;
@@ -168,7 +172,10 @@ impl Retention {
         self.book.license(message, key, self.visible.as_ref());
         self.needs.recorded(key, message);
         self.arises(key);
-        self.rereads.ran(key).iter().for_each(|result| self.arises(result));
+        for result in self.rereads.ran(key) {
+            self.book.arrives(&result);
+            self.arises(&result);
+        }
     }
 
     /// Begins another session. Its summary may repeat facts that were visible in the previous one.

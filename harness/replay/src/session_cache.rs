@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use ctxbench_core::content::Part;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
 use ctxbench_session::fact::{Fact, Match, fold};
@@ -12,6 +13,7 @@ use ctxbench_session::matcher::Matcher;
 use ctxbench_session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
+use super::said::SaidLiteral;
 use super::texts;
 
 /// Facts of a session, and the matcher that finds them in texts.
@@ -29,6 +31,14 @@ pub(super) struct SessionCache {
     arising: HashMap<String, Vec<usize>>,
     /// Finds the units.
     matcher: Matcher,
+    /// Where the session shows each unit; `None` for words.
+    said: Vec<Option<(String, SaidLiteral)>>,
+    /// Hashes of the recorded texts.
+    recorded: HashSet<u64>,
+    /// Units in the messages of users and results of tools, by id.
+    stated: HashMap<String, Vec<Arc<Carried>>>,
+    /// Units in texts that are known from the beginning: instructions, memory files.
+    standing: Vec<Arc<Carried>>,
     /// Units in texts, by hash of the text.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
     /// Excerpts around a fact in a text, by hash of the text.
@@ -38,12 +48,16 @@ pub(super) struct SessionCache {
 
 /// Index and match of each unit in one text, in order. A long session has millions of these.
 #[derive(Debug)]
-pub(super) struct Carried(Box<[(u32, Match)]>);
+pub(super) struct Carried {
+    units: Box<[(u32, Match)]>,
+    /// Whether the text is one of the recording, not one that a strategy wrote or changed.
+    pub(super) is_recorded: bool,
+}
 
 impl Carried {
     /// Iterates over the index and the match of each unit.
     pub(super) fn units(&self) -> impl Iterator<Item = (usize, Match)> + '_ {
-        self.0.iter().map(|&(unit, how)| (unit as usize, how))
+        self.units.iter().map(|&(unit, how)| (unit as usize, how))
     }
 }
 
@@ -70,18 +84,51 @@ impl SessionCache {
             units,
             fact_of,
             matcher: Matcher::new(&alone),
+            said: alone
+                .iter()
+                .map(|f| Some((f.tokens.first()?.clone(), SaidLiteral::new(&f.tokens[0]))))
+                .collect(),
+            recorded: HashSet::new(),
+            stated: HashMap::new(),
+            standing: Vec::new(),
             arising,
             facts,
             carried: Mutex::default(),
             excerpts: Mutex::default(),
             lives: OnceLock::new(),
         };
+        cache.read(session);
         let memory = session.entries.iter().filter_map(|e| match e {
             Entry::Memory { text, .. } => Some(cache.carried(text)),
             _ => None,
         });
         cache.brought = memory.flat_map(|text| cache.facts_in(&text)).collect();
         cache
+    }
+
+    /// Reads which units the recorded texts state, and where.
+    fn read(&mut self, session: &Session) {
+        if self.facts.is_empty() {
+            return;
+        }
+        for e in &session.entries {
+            let parts = e.content();
+            let all = parts.iter().map(Part::text).chain(e.standing_text());
+            self.recorded.extend(all.map(|text| content_hash(text.as_bytes())));
+            for text in parts.iter().filter_map(Part::as_prose).chain(e.standing_text()) {
+                let carried = self.carried(text);
+                for (unit, _) in carried.units() {
+                    if let Some((literal, said)) = &mut self.said[unit] {
+                        said.note(literal, text);
+                    }
+                }
+                match (e.key(), e) {
+                    (_, Entry::Assistant(_)) => {}
+                    (Some(key), _) => self.stated.entry(key.into()).or_default().push(carried),
+                    (None, _) => self.standing.push(carried),
+                }
+            }
+        }
     }
 
     /// Returns the source of each fact in the session, which must be the one of this analysis.
@@ -95,15 +142,21 @@ impl SessionCache {
         if let Some(known) = lock(&self.carried).get(&key) {
             return known.clone();
         }
-        let units = self.matcher.find(text, &fold(text)).into_iter();
-        let made = Arc::new(Carried(units.map(|(unit, how)| (unit as u32, how)).collect()));
+        let folded = fold(text);
+        let is_recorded = self.recorded.contains(&key);
+        let says = |(unit, _): &(usize, Match)| {
+            is_recorded || self.said[*unit].as_ref().is_none_or(|(_, said)| said.is_said(&folded))
+        };
+        let units = self.matcher.find(text, &folded).into_iter().filter(says);
+        let units = units.map(|(unit, how)| (unit as u32, how)).collect();
+        let made = Arc::new(Carried { units, is_recorded });
         lock(&self.carried).entry(key).or_insert(made).clone()
     }
 
     /// Returns the facts that a text states as a whole.
     pub(super) fn facts_in(&self, text: &Carried) -> Vec<usize> {
         let of = |&(unit, _): &(u32, Match)| self.fact_of[unit as usize];
-        let same = text.0.chunk_by(|a, b| of(a) == of(b));
+        let same = text.units.chunk_by(|a, b| of(a) == of(b));
         same.filter(|own| own.len() == self.units(of(&own[0])).len())
             .map(|own| of(&own[0]))
             .collect()
@@ -121,6 +174,17 @@ impl SessionCache {
     pub(super) fn words_around(&self, fact: usize, hash: u64, text: &str) -> Arc<str> {
         let make = || texts::around(&self.facts[fact], text).into();
         lock(&self.excerpts).entry((fact, hash)).or_insert_with(make).clone()
+    }
+
+    /// Returns the units that a message of the user or a result of a tool states.
+    pub(super) fn stated(&self, id: &str) -> impl Iterator<Item = usize> + '_ {
+        let all = self.stated.get(id).into_iter().flatten();
+        all.flat_map(|carried| carried.units().map(|(unit, _)| unit))
+    }
+
+    /// Returns the units that are known from the beginning.
+    pub(super) fn standing(&self) -> impl Iterator<Item = usize> + '_ {
+        self.standing.iter().flat_map(|carried| carried.units().map(|(unit, _)| unit))
     }
 
     /// Returns the facts that arise under this id.

@@ -19,7 +19,7 @@ Examples:
       Store the baseline, once
   ctxbench gate out --baseline baseline.json --junit gate.xml
       Fail if results got worse
-  ctxbench gate out --baseline baseline.json --min needs_kept_pct=80
+  ctxbench gate out --baseline baseline.json --min recall_pct=80
       Fail also if a product keeps less than 80 % of the needs
 ")]
 pub(crate) struct GateArgs {

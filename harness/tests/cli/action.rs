@@ -53,7 +53,7 @@ fn action_with_worse_results_fails_with_annotations() {
     assert!(output_text(&same).contains("::notice title=ctxbench gate::gate passed"));
     assert!(here.read("out/gate.xml").contains("<testsuite "));
 
-    let worse = act(&here, &[("MAX", "cost_usd=0.000001"), ("MIN", "needs_kept_pct=0")]);
+    let worse = act(&here, &[("MAX", "cost_usd=0.000001"), ("MIN", "recall_pct=0")]);
     assert_eq!(worse.status.code(), Some(1), "{}", output_text(&worse));
     assert!(output_text(&worse).contains("::error title=ctxbench gate::release-day × mine"));
     assert!(here.read("summary.md").contains("## ctxbench gate failed"));

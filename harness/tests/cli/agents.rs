@@ -96,7 +96,7 @@ fn real_agents_compact_and_cost_like_ours() {
         assert_eq!(real["strategy"]["driven"], true);
         assert!(real["summary"]["compactions"].as_u64() >= Some(3), "{agent} did not compact");
         let ours = driven.row("ten-compactions", agent);
-        let kept = |r: &Value| r["summary"]["needs_kept_pct"].as_f64().expect("needs");
+        let kept = |r: &Value| r["summary"]["recall_pct"].as_f64().expect("needs");
         assert!((kept(real) - kept(ours)).abs() < 0.01, "{agent}: other facts are kept");
     }
 }

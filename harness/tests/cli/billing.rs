@@ -72,7 +72,7 @@ fn the_reference_keeps_what_two_texts_of_a_message_tell() {
     let line = "--strategy reference --transport direct --out out --json";
     let all = here.run(&format!("run {} {line}", data("billing/two-parts"))).ok().json();
     for row in all["runs"].as_array().unwrap() {
-        assert_eq!(row["summary"]["needs_kept_pct"], 100.0, "{}", row["scenario"]["id"]);
+        assert_eq!(row["summary"]["recall_pct"], 100.0, "{}", row["scenario"]["id"]);
     }
 }
 

@@ -42,8 +42,8 @@ fn documented_file_is_read_and_command_line_wins() {
     // Each command has its own table.
     here.run("gate ctxbench-out --baseline base.json --config none --store").ok();
     here.run("gate ctxbench-out --baseline base.json").ok();
-    here.write("ctxbench.toml", "[gate]\nmin = [\"needs_kept_pct=100\"]\n");
-    here.run("gate ctxbench-out --baseline base.json").fails_with(1).prints(&["needs_kept_pct"]);
+    here.write("ctxbench.toml", "[gate]\nmin = [\"recall_pct=100\"]\n");
+    here.run("gate ctxbench-out --baseline base.json").fails_with(1).prints(&["recall_pct"]);
     here.run("gate ctxbench-out --baseline base.json --config none").ok();
     // A command without options in the file prints no note.
     assert_eq!(here.run("list strategies").ok().stderr, "");

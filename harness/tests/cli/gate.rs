@@ -52,14 +52,14 @@ fn worse_gated_metric_fails_and_names_its_row() {
             let cost = r["summary"]["cost_usd"].as_f64().unwrap();
             add(r, "cost_usd", cost * 0.011);
         }),
-        ("needs_kept_pct", "needs kept", |r| add(r, "needs_kept_pct", -0.6)),
+        ("recall_pct", "recall", |r| add(r, "recall_pct", -0.6)),
         ("prefix_stability", "prefix stability", |r| add(r, "prefix_stability", -0.006)),
         ("integrity_failures", "integrity failures", |r| {
             let n = r["summary"]["integrity_failures"].as_u64().unwrap();
             r["summary"]["integrity_failures"] = json!(n + 1);
         }),
         ("status", "status completed → overflow", |r| r["status"] = json!("overflow")),
-        ("needs_kept_pct", "n/a", |r| r["summary"]["needs_kept_pct"] = Value::Null),
+        ("recall_pct", "n/a", |r| r["summary"]["recall_pct"] = Value::Null),
     ];
     for (metric, told, change) in changes {
         changed(&here, change);

@@ -120,7 +120,7 @@ fn the_reference_keeps_facts_over_several_parts() {
         here.run(&format!("run s.jsonl --strategy reference --transport {transport} --out out"))
             .ok();
         assert_eq!(here.csv("out/facts.csv").len(), 3);
-        assert_eq!(cell(&here, "reference", "needs_kept_pct"), 100.0, "{transport}");
+        assert_eq!(cell(&here, "reference", "recall_pct"), 100.0, "{transport}");
     }
 }
 

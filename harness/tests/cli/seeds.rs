@@ -53,7 +53,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     }
     // The table has one row for all seeds, with their range. The seeds give different results.
     let kept: Vec<f64> =
-        codex(&all, "lossy").iter().map(|r| r["needs_kept_pct"].parse().unwrap()).collect();
+        codex(&all, "lossy").iter().map(|r| r["recall_pct"].parse().unwrap()).collect();
     let low = kept.iter().copied().fold(f64::MAX, f64::min);
     let high = kept.iter().copied().fold(f64::MIN, f64::max);
     assert!(low < high, "four seeds lost the same facts: {kept:?}");
@@ -61,7 +61,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     let lossy = &lossy[..lossy.find("\n\n").unwrap()];
     assert_eq!(lossy.lines().filter(|l| l.starts_with("codex ")).count(), 1, "{lossy}");
     let words = lossy.split_whitespace().collect::<Vec<_>>().join(" ");
-    for told in ["mean of 4 seeds", &format!("needs kept% {low:.1}–{high:.1}")] {
+    for told in ["mean of 4 seeds", &format!("recall% {low:.1}–{high:.1}")] {
         assert!(words.contains(told), "{words}");
     }
 }

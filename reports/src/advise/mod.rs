@@ -113,7 +113,7 @@ pub struct Sums {
 pub struct ChangeOutcome {
     #[serde(flatten)]
     pub change: SettingChange,
-    /// True if the value is on the Pareto front of cost and needs kept. The front includes the
+    /// True if the value is on the Pareto front of cost and recall. The front includes the
     /// present settings.
     pub front: bool,
     /// Sessions that both rows finished without a broken rule. All sums and figures are over these.

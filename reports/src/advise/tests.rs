@@ -80,7 +80,7 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
     let expected = format!("cost −{:.1} %", 100.0 - 80.0 * mean.exp());
     assert!(a.sentence.starts_with("Set threshold_percent of claude-code to 50: over 12 sessions"));
     assert!(a.sentence.contains(&expected), "{} has no {expected}", a.sentence);
-    assert!(a.sentence.ends_with("needs kept unchanged."), "{}", a.sentence);
+    assert!(a.sentence.ends_with("recall unchanged."), "{}", a.sentence);
     let text = to_text(&a);
     let lines: Vec<&str> = text.lines().collect();
     let at = lines.iter().position(|l| *l == "What to write").unwrap();
@@ -106,7 +106,7 @@ fn what_saves_dollars_and_loses_needs_is_a_trade() {
     let a = advice(&[50], &all);
     assert_eq!(a.decision, Decision::Trade);
     assert!(a.sentence.contains("without a price, so none is advised"), "{}", a.sentence);
-    assert!(a.sentence.contains("needs kept −6.0 pp"), "{}", a.sentence);
+    assert!(a.sentence.contains("recall −6.0 pp"), "{}", a.sentence);
     let text = to_text(&a);
     assert!(text.contains("132 (+72) WORSE") && text.contains("BETTER"), "{text}");
     assert!(text.contains("To try the value that is on the front, write\n"), "{text}");
@@ -185,11 +185,11 @@ fn a_value_that_does_not_finish_everywhere_is_not_advised() {
 fn what_cannot_be_judged_for_want_of_needs_is_a_trade() {
     let mut all = runs(12, &[(50, 0.8, 0)]);
     for r in &mut all {
-        r.summary.needs_kept_pct = None;
+        r.summary.recall_pct = None;
         r.facts.clear();
     }
     let a = advice(&[50], &all);
     assert_eq!(a.decision, Decision::Trade);
-    assert!(a.sentence.contains("needs kept n/a, in too few sessions to judge"), "{}", a.sentence);
+    assert!(a.sentence.contains("recall n/a, in too few sessions to judge"), "{}", a.sentence);
     assert!(to_text(&a).contains("no needs"), "{}", to_text(&a));
 }

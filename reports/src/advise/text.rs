@@ -10,7 +10,7 @@ const HEAD: [&str; 7] =
 const LEGEND: &str = "In brackets the change; median $: what a session costs, and its change;\n\
                       changed: sessions in which any request differs.";
 const WORDS: &str = "BETTER, WORSE: beyond chance (sign-flip test over sessions, Holm, 5 %).";
-const FRONT: &str = "by the mean change of a session, in dollars and in needs kept, no other value \
+const FRONT: &str = "by the mean change of a session, in dollars and in recall, no other value \
                      tried\nis at least as good in both and better in one";
 
 /// Formats the advice as text for the terminal.
@@ -121,7 +121,7 @@ fn row(o: &ChangeOutcome) -> Vec<String> {
         0 => "no needs".into(),
         _ => {
             let change = change(now.lost as u64, then.lost as u64);
-            format!("{} ({change}){}", then.lost, word("needs_kept_pct"))
+            format!("{} ({change}){}", then.lost, word("recall_pct"))
         }
     };
     vec![

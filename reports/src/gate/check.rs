@@ -117,16 +117,8 @@ impl Checks {
         for (metric, gate) in metrics::sorted_columns(|m| &m.gated) {
             let figure = |row: &BaselineRow| row.figures.get(metric.column).copied().flatten();
             let (b, n) = (figure(base), figure(new));
-            if gate.decides {
-                let (outcome, text) = judge(metric, gate, b, n);
-                self.add(new, metric.column, outcome, text);
-            }
-            if let (false, Some(b), Some(n)) = (gate.decides, b, n)
-                && metric.better.gain(b, n) < -gate.slack.allowance(b)
-            {
-                let text = format!("{} (not gated)", change(metric, gate, Some(b), Some(n)));
-                self.add(new, metric.column, Outcome::Noted, text);
-            }
+            let (outcome, text) = judge(metric, gate, b, n);
+            self.add(new, metric.column, outcome, text);
         }
     }
 

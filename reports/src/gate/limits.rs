@@ -18,7 +18,7 @@ impl Limit {
         let refused = |why: String| Err(ReportError::Refused(why));
         let Some((metric, value)) = text.split_once('=') else {
             return refused(format!(
-                "`{text}` is not of the form METRIC=NUMBER, for example needs_kept_pct=80"
+                "`{text}` is not of the form METRIC=NUMBER, for example recall_pct=80"
             ));
         };
         let (metric, value) = (metric.trim(), value.trim());
@@ -75,8 +75,8 @@ mod tests {
         assert!(parse("status=1").is_err());
         let error = |text: &str| parse(text).err().unwrap().to_string();
         assert_eq!(
-            error("needs_kept_pct=500"),
-            "`needs_kept_pct=500`: needs_kept_pct is from 0 to 100, so this decides nothing; correct \
+            error("recall_pct=500"),
+            "`recall_pct=500`: recall_pct is from 0 to 100, so this decides nothing; correct \
              the number"
         );
         assert!(error("cache_read_ratio=95").contains("cache_read_ratio is from 0 to 1"));

@@ -86,8 +86,6 @@ pub(crate) enum Better {
 pub(crate) struct Gate {
     pub(crate) name: &'static str,
     pub(crate) slack: Slack,
-    /// True if a violation fails the gate; otherwise it is only noted.
-    pub(crate) decides: bool,
 }
 
 /// Presence of a figure in the rows of a baseline.

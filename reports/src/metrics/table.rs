@@ -143,39 +143,31 @@ pub(crate) static METRICS: &[Metric] = &[
         .says("broken rules")
         .named("integrity")
         .compared(10, 1e6),
-    summary!(needs_kept_pct, Unit::Percent, Higher)
-        .named("needs kept")
+    summary!(recall_pct, Unit::Percent, Higher)
+        .named("recall")
         .scored(
             90,
-            ["needs", "kept%"],
-            "needs with a fact that was shown at least six replies earlier and is still in the \
-             context; an upper bound on use",
+            ["recall", "%"],
+            "of what later messages need and compactions had removed or changed, or the agent \
+             fetched again, the share still in the context; an upper bound on use",
         )
         .on_front()
         .headline()
         .judged(30)
         .compared(30, 1.0)
-        .gated(20, "needs kept", Slack::By(0.5))
+        .gated(20, "recall", Slack::By(0.5))
         .stored(30, BaselinePresence::WhereKnown),
-    summary!(exposed_pct, Unit::Percent, Neither)
-        .says("needs before which a request had removed or changed the last showing of the fact")
-        .named("exposed")
-        .detail(80, "exposed %")
-        .compared(32, 0.1),
-    summary!(kept_exposed_pct, Unit::Percent, Higher)
-        .says("exposed needs with a fact that is still in the context")
-        .named("exposed kept")
-        .detail(90, "of these kept %")
-        .compared(34, 0.2),
-    summary!(summary_retention_pct, Unit::Percent, Higher)
-        .named("in summary")
-        .scored(
-            100,
-            ["in sum-", "mary%"],
-            "of the facts that compactions took out, those that the summary carries",
-        )
-        .compared(70, 0.5)
-        .noted_by_gate(50, "in summary", Slack::By(0.5))
+    summary!(at_risk, Unit::Count, Neither).named("at risk").scored(
+        100,
+        ["at", "risk"],
+        "messages with such needs",
+    ),
+    summary!(recall_all_pct, Unit::Percent, Higher)
+        .says("recall over all needs, whether or not a compaction touched them")
+        .named("recall, all")
+        .detail(80, "recall, all %")
+        .compared(34, 0.2)
+        .gated(25, "recall over all needs", Slack::By(0.5))
         .stored(40, BaselinePresence::WhereKnown),
 ];
 
@@ -263,11 +255,7 @@ impl Metric {
     }
 
     const fn gated(self, at: u16, name: &'static str, slack: Slack) -> Metric {
-        Metric { gated: Some((at, Gate { name, slack, decides: true })), ..self }
-    }
-
-    const fn noted_by_gate(self, at: u16, name: &'static str, slack: Slack) -> Metric {
-        Metric { gated: Some((at, Gate { name, slack, decides: false })), ..self }
+        Metric { gated: Some((at, Gate { name, slack })), ..self }
     }
 
     const fn stored(self, at: u16, stored: BaselinePresence) -> Metric {

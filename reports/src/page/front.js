@@ -1,8 +1,8 @@
-// The front of cost against needs kept: over all sessions of a model, or of one session.
+// The front of cost against recall: over all sessions of a model, or of one session.
 
 const metricOf = (column) => data.metrics.findIndex((m) => m.column === column);
 const COST = metricOf("cost_usd");
-const KEPT = metricOf("needs_kept_pct");
+const KEPT = metricOf("recall_pct");
 
 // The points of one session, as those over sessions come with the page.
 function pointsOf(block) {
@@ -14,7 +14,7 @@ function pointsOf(block) {
     name: block.name,
     session: block.name,
     x: { title: "cost, US dollars" },
-    y: { title: "needs kept, %" },
+    y: { title: "recall, %" },
     against: reference ? "the reference" : "100 %",
     points: known.map((r) => ({
       s: r.s, same: [], x: r.v[COST], y: r.v[KEPT], loss: most - r.v[KEPT],
@@ -94,12 +94,12 @@ function scatter(of, points, width) {
     return tells(a, () => [h("b", {}, nameOf(p)), ...figures(p)]);
   };
   return s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
-    "aria-label": `Cost against needs kept, ${of.name}` },
+    "aria-label": `Cost against recall, ${of.name}` },
   axes(box, { ...x, title: of.x.title }, { ...y, title: of.y.title }),
   s("path", { class: "frontline", d: steps }), all.map(mark), named.map(label));
 }
 
-const figures = (p) => [`cost ${p.cost}`, `needs kept ${p.kept}`, ...p.told,
+const figures = (p) => [`cost ${p.cost}`, `recall ${p.kept}`, ...p.told,
   p.front ? "on the front" : ""].filter(Boolean);
 
 const spoken = (p) => `${nameOf(p)}: ${figures(p).join(", ")}`;
@@ -115,14 +115,14 @@ function cheapest(of, points) {
   const best = fit.sort((a, b) => a.x - b.x)[0];
   return best
     ? h("p", { class: "answer" }, "Cheapest of those that lose at most ", state.lose,
-      " points of needs kept against ", of.against, ": ", h("b", {}, nameOf(best)),
-      ` (cost ${best.cost}, needs kept ${best.kept}).`)
+      " points of recall against ", of.against, ": ", h("b", {}, nameOf(best)),
+      ` (cost ${best.cost}, recall ${best.kept}).`)
     : h("p", { class: "answer" }, "No product that compacted and finished loses so little.");
 }
 
 function frontView() {
   const of = chosen();
-  if (!of) return hint("Nothing is compared here: no strategy has both a cost and needs kept.");
+  if (!of) return hint("Nothing is compared here: no strategy has both a cost and recall.");
   const points = of.points.filter((p) => passes(state.who, nameOf(p)));
   const rows = [...points].sort((a, b) => (a.x ?? Infinity) - (b.x ?? Infinity)).map((p) => [
     h("a", { href: linkOf(of, p) }, badge(data.strategies[p.s].mark), nameOf(p)),
@@ -141,12 +141,12 @@ function frontView() {
     h("div", { class: "controls" },
       h("label", {}, "Over ", h("select", { id: "over",
         onchange: (e) => go({ front: e.target.value === "0" ? null : e.target.value }) }, options)),
-      h("label", {}, "Lose at most ", lose, " points of needs kept")),
+      h("label", {}, "Lose at most ", lose, " points of recall")),
     state.lose === undefined ? "" : cheapest(of, points),
     points.some((p) => p.x != null && p.y != null)
       ? drawing("front", (width) => scatter(of, points, width))
       : hint(`Nothing to draw: no strategy ${state.who ? "of this name " : ""}has both a cost and `,
-        "needs kept that can be compared here."),
+        "recall that can be compared here."),
     help(`Left is cheaper, up keeps more. The line joins the front; ◆: ${data.front}. `,
       "Hollow: not compared, because it did not finish as many sessions, never compacted, or is ",
       "no product; at the edge: beyond it. A mark tells its figures when pointed at."),

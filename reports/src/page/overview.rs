@@ -118,7 +118,7 @@ fn metric(m: &Metric) -> Value {
     })
 }
 
-/// A chart of cost against needs kept over sessions; `None` if there is nothing to compare.
+/// A chart of cost against recall over sessions; `None` if there is nothing to compare.
 fn group(terms: &Terms<'_, '_>, places: &Places<'_>) -> Option<Value> {
     let pooled = Pooled::from_runs(&terms.evidence())?;
     let d = &pooled.differences;
@@ -143,7 +143,7 @@ fn group(terms: &Terms<'_, '_>, places: &Places<'_>) -> Option<Value> {
             "same": s.same.iter().filter_map(|l| places.get(l.as_str())).collect::<Vec<_>>(),
             "x": value(cost),
             "y": value(kept),
-            // Percentage points of needs kept below the baseline.
+            // Percentage points of recall below the baseline.
             "loss": loss(&s.figures[kept.0], d).map(rounded),
             "cost": said(cost),
             "kept": said(kept),

@@ -56,7 +56,7 @@ pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
                 @for s in sections { @if let Section::Failures(all) = s { (failures(all)) } }
             }
             section aria-labelledby="front-title" {
-                h2 #front-title { "Cost against needs kept" }
+                h2 #front-title { "Cost against recall" }
                 div #front {}
             }
         }

@@ -1,4 +1,4 @@
-//! A scatter plot of cost against needs kept. Points have numbers, and a list next to the plot
+//! A scatter plot of cost against recall. Points have numbers, and a list next to the plot
 //! gives their names. A line joins the points on the front.
 
 use plotters::style::RGBColor;

@@ -1,4 +1,4 @@
-//! Plots as SVG: cost against needs kept in each session and over sessions, and one for each swept
+//! Plots as SVG: cost against recall in each session and over sessions, and one for each swept
 //! setting. The page draws what is inside a session.
 
 mod cloud;
@@ -185,7 +185,7 @@ mod tests {
                     .into();
             run.window = 2_000;
             run.summary.cost_usd = 0.01 + i as f64 * 1e-5;
-            run.summary.needs_kept_pct = Some(99.0 + (i % 2) as f64);
+            run.summary.recall_pct = Some(99.0 + (i % 2) as f64);
             run.requests
                 .iter_mut()
                 .filter(|_| run.strategy.standing != Standing::Hypothetical)
@@ -238,12 +238,12 @@ mod tests {
             assert!(p.text.contains(&format!("<title>{text}</title>")), "{text}: {}", p.text);
         };
         // A quarter of the cost of the reference and 40 points fewer: the cheapest.
-        says(pooled[0], "codex:limit=90000: cost −75.0 %, needs kept −40.0 pp, on the front");
+        says(pooled[0], "codex:limit=90000: cost −75.0 %, recall −40.0 pp, on the front");
         // Codex with default settings costs half and keeps more than with the larger limit.
-        says(pooled[0], "codex:limit=120000: cost −40.0 %, needs kept −30.0 pp");
+        says(pooled[0], "codex:limit=120000: cost −40.0 %, recall −30.0 pp");
         says(pooled[1], "codex: limit, 2 sessions, claude-sonnet-4-6");
         says(pooled[1], "default: cost −50.0 %, on the front");
-        says(pooled[1], "120000: needs kept −30.0 pp");
+        says(pooled[1], "120000: recall −30.0 pp");
         // A single session has no front over sessions, but its swept settings are drawn.
         let mut one = swept();
         one.runs.retain(|r| r.scenario.id == "one");

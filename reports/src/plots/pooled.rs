@@ -1,4 +1,4 @@
-//! Cost against needs kept over sessions: mean changes against one baseline, with the front.
+//! Cost against recall over sessions: mean changes against one baseline, with the front.
 
 use super::Marks;
 use super::cloud::{self, Axis, Cloud, CloudPoint};
@@ -42,7 +42,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, marks: &Marks) -> Option<Result<String
     }
     // The range is that of the points. A single wide interval would compress the plot.
     Some(cloud::draw(&Cloud {
-        title: format!("Cost against needs kept, {}, {}", fmt::sessions(d.sessions), terms.name()),
+        title: format!("Cost against recall, {}, {}", fmt::sessions(d.sessions), terms.name()),
         below: format!(
             "mean change against {} with its interval; further up and further left is better; \
              diamonds = on the front; hollow = finished fewer sessions",
@@ -54,8 +54,8 @@ pub(super) fn draw(terms: &Terms<'_, '_>, marks: &Marks) -> Option<Result<String
             range: range(points.iter().map(|p| p.at.0), 0.15, 0.1),
         },
         y: Axis {
-            name: "change of needs kept, percentage points",
-            head: "needs kept",
+            name: "change of recall, percentage points",
+            head: "recall",
             range: range(points.iter().map(|p| p.at.1), 0.15, 0.1),
         },
         points,

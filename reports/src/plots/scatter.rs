@@ -1,4 +1,4 @@
-//! Cost against needs kept in one session.
+//! Cost against recall in one session.
 
 use crate::record::{RunRecord, Status};
 
@@ -34,7 +34,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, marks: &Marks) -> Result<String, Fau
     let (x_min, x_max) = range(points.iter().map(|p| p.at.0));
     let (y_min, y_max) = range(points.iter().map(|p| p.at.1));
     cloud::draw(&Cloud {
-        title: format!("{} – cost against needs kept", block.title()),
+        title: format!("{} – cost against recall", block.title()),
         below: format!(
             "{}; further up and further left is better; diamonds = on the front; hollow = did not \
              finish",
@@ -50,7 +50,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, marks: &Marks) -> Result<String, Fau
             range: (x_min, x_max),
         },
         y: Axis {
-            name: if y_min > 0.0 { "needs kept, % (does not begin at 0)" } else { "needs kept, %" },
+            name: if y_min > 0.0 { "recall, % (does not begin at 0)" } else { "recall, %" },
             head: "kept %",
             range: (y_min, y_max.min(103.0)),
         },
@@ -60,7 +60,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, marks: &Marks) -> Result<String, Fau
 }
 
 fn position(run: &RunRecord) -> Option<(f64, f64)> {
-    let kept = run.summary.needs_kept_pct.filter(|k| k.is_finite())?;
+    let kept = run.summary.recall_pct.filter(|k| k.is_finite())?;
     (run.status != Status::NotApplicable && run.summary.cost_usd.is_finite())
         .then_some((run.summary.cost_usd, kept))
 }

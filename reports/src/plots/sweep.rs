@@ -1,4 +1,4 @@
-//! Effect of the values of a setting on cost, needs kept and waiting, in panels below each other.
+//! Effect of the values of a setting on cost, recall and waiting, in panels below each other.
 
 use plotters::style::RGBColor;
 
@@ -68,7 +68,7 @@ pub(super) fn draw(
                 swept.setting,
                 fmt::sessions(d.sessions)
             ),
-            &format!("{how}; diamonds = on the front of cost against needs kept"),
+            &format!("{how}; diamonds = on the front of cost against recall"),
         )?;
         for (k, (i, metric)) in panels.iter().enumerate() {
             let lines: Vec<SweepLine> =

@@ -1,5 +1,6 @@
 //! State of facts at their needs, and their history over a run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,9 @@ pub struct FactRecord {
     pub request: Option<u64>,
     /// Quality of the match in the context.
     pub found: Match,
+    /// Share of the fact's literals that the context showed, 0 to 1.
+    #[serde(default)]
+    pub share: f64,
     /// Kind of block that contained the fact.
     pub place: FactPlace,
     /// True if the context contained an older value that the fact had replaced, but not the fact.
@@ -61,6 +65,44 @@ pub struct FactRecord {
     pub undelivered: bool,
     /// Number of compactions before the need.
     pub compactions_before: u64,
+}
+
+impl FactRecord {
+    /// Returns true if the need asks for memory and some strategy could have answered it.
+    pub fn is_need(&self) -> bool {
+        self.counts && !self.undelivered
+    }
+
+    /// Returns true if the fact had to survive: the run had removed or changed what showed it last,
+    /// or the agent fetches it again.
+    pub fn is_at_risk(&self) -> bool {
+        self.is_need() && (self.exposed == Some(true) || self.kind == FactKind::Content)
+    }
+}
+
+/// Share of needed facts that the context still showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Recall {
+    /// Mean over the events, per cent; `None` without events.
+    pub pct: Option<f64>,
+    /// Number of messages with such needs. All needs of one message are one event, whose share is
+    /// their mean.
+    pub events: u64,
+}
+
+impl Recall {
+    /// Returns the recall over some needs.
+    pub fn over<'a>(needs: impl Iterator<Item = &'a FactRecord>) -> Recall {
+        let mut events: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
+        for need in needs {
+            let (sum, n) = events.entry(&need.need).or_default();
+            *sum += need.share;
+            *n += 1;
+        }
+        let sum: f64 = events.values().map(|(sum, n)| sum / f64::from(*n)).sum();
+        let n = events.len() as f64;
+        Recall { pct: (n > 0.0).then(|| 100.0 * sum / n), events: events.len() as u64 }
+    }
 }
 
 /// Maximum length of a text in a [`FactLife`], characters.

@@ -27,7 +27,7 @@ pub use compactions::{
 };
 pub use delegation::Delegation;
 pub use digest::Digest;
-pub use facts::{EXCERPT, FactLife, FactMove, FactPlace, FactRecord};
+pub use facts::{EXCERPT, FactLife, FactMove, FactPlace, FactRecord, Recall};
 pub use integrity::{IntegrityFailure, Rule};
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
 
@@ -264,19 +264,13 @@ pub struct Summary {
     pub blocked_ms: u64,
     /// Virtual length of the session, ms.
     pub total_ms: u64,
-    /// Share of the needs that ask for memory with a fact that was in the context, per cent.
-    #[serde(default)]
-    pub needs_kept_pct: Option<f64>,
-    /// Share of these needs before which a request had removed or changed the last showing of the
-    /// fact, per cent.
-    #[serde(default)]
-    pub exposed_pct: Option<f64>,
-    /// Share of the exposed needs with a fact that was still in the context, per cent.
-    #[serde(default)]
-    pub kept_exposed_pct: Option<f64>,
-    /// Share of the facts removed from the verbatim context by compactions that the summary or
-    /// restoration carries, per cent.
-    pub summary_retention_pct: Option<f64>,
+    /// Share of the facts needed at risk that the context showed, per cent; see
+    /// [`FactRecord::is_at_risk`].
+    pub recall_pct: Option<f64>,
+    /// Number of messages with needs at risk; `None` if unknown.
+    pub at_risk: Option<u64>,
+    /// Share of all facts needed that the context showed, per cent.
+    pub recall_all_pct: Option<f64>,
     /// Tokens of modelled re-reads, with the truncation of the product.
     pub reread_tokens: u64,
     /// Number of requests beyond the recorded path.

@@ -166,7 +166,7 @@ mod tests {
         let mut r = RunRecord { status: Status::Completed, ..RunRecord::default() };
         r.summary.cost_usd = cost;
         r.summary.input_tokens = (cost * 1e6) as u64;
-        r.summary.needs_kept_pct = Some(kept);
+        r.summary.recall_pct = Some(kept);
         r.summary.blocked_ms = waited_ms;
         r
     }

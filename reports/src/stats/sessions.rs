@@ -51,7 +51,7 @@ pub struct StrategyDifference {
     pub sessions: usize,
     /// Number of these sessions in which the strategy compacted.
     pub compacted: usize,
-    /// Figures for cost, tokens, needs kept and waiting.
+    /// Figures for cost, tokens, recall and waiting.
     pub figures: Vec<Figure>,
 }
 

@@ -36,7 +36,7 @@ pub(super) fn pages(outcomes: &[DriveOutcome], faults: &[String]) -> anyhow::Res
 fn overview(outcomes: &[DriveOutcome]) -> String {
     let mut out = String::from(
         "| session | program | window | requests | summaries at request | ours at | largest prompt \
-         | input | cost | needs kept, real / ours |\n|---|---|--:|--:|---|---|--:|--:|--:|--:|\n",
+         | input | cost | recall, real / ours |\n|---|---|--:|--:|---|---|--:|--:|--:|--:|\n",
     );
     for o in outcomes {
         let (session, program) = (&o.real.scenario.id, program(&o.real));
@@ -55,9 +55,8 @@ fn overview(outcomes: &[DriveOutcome]) -> String {
         };
         let same = b.our_summaries();
         let [peak, input, cost] = [PEAK, INPUT, COST].map(|what| b.format(what));
-        let kept = |r: &RunRecord| {
-            r.summary.needs_kept_pct.map_or("n/a".to_string(), |k| format!("{k:.1} %"))
-        };
+        let kept =
+            |r: &RunRecord| r.summary.recall_pct.map_or("n/a".to_string(), |k| format!("{k:.1} %"));
         let kept = match &o.ours {
             Some(ours) => format!("{} / {}", kept(&o.real), kept(ours)),
             None => String::new(),
