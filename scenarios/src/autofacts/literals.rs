@@ -15,13 +15,10 @@ use super::{GAP, Need, names, words};
 /// least half of the paths must be in that folder.
 const ENOUGH_PATHS: usize = 4;
 
-/// Last showing of a literal in a window.
 struct LastShown<'a> {
-    /// Last text that showed it.
     last: &'a ShownText<'a>,
     /// Whether any text used the literal in a way that is specific to the project.
     own: bool,
-    /// Whether any text defined the literal.
     defined: bool,
     /// Index of the text that showed it last.
     part: usize,
@@ -40,7 +37,6 @@ pub(super) struct LiteralWindow<'a> {
     made: HashMap<String, (String, usize)>,
 }
 
-/// Literals that are known during the whole session.
 pub(super) struct StandingLiterals {
     /// Literals of the system prompt, instruction files and the like.
     texts: HashSet<String>,
@@ -207,9 +203,8 @@ impl<'a> LiteralWindow<'a> {
         let keep: HashSet<String> = {
             let made = self.made.keys().map(String::as_str);
             let known: Vec<&str> = self.seen.keys().copied().chain(made).collect();
-            let literals = Literals::new(&known);
-            let found = literals.found(summary);
-            found.all().map(|i| known[i].to_string()).collect()
+            let found = known.iter().zip(Literals::new(&known).found(summary));
+            found.filter(|(_, found)| *found).map(|(known, _)| known.to_string()).collect()
         };
         self.seen.retain(|literal, _| keep.contains(*literal));
         self.made.retain(|literal, _| keep.contains(literal));
