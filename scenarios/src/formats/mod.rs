@@ -39,7 +39,8 @@ pub(crate) mod time;
 mod unpack;
 
 pub use foreign::program as foreign_program;
-pub use format::{Format, Imported};
+pub use format::Format;
+pub(crate) use messages::definition;
 pub use recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
     RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
@@ -81,12 +82,10 @@ pub fn detect_head(head: &Head) -> Option<&'static Format> {
     ALL.iter().copied().find(|f| (f.sniff)(head))
 }
 
-/// Returns the format with this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
     ALL.iter().copied().find(|f| f.name == name)
 }
 
-/// Returns the names of all formats.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|f| f.name).collect()
 }
