@@ -93,11 +93,8 @@ pub fn names() -> Vec<&'static str> {
 /// Returns the titles of all formats as text: "A, B or C".
 pub fn titles() -> String {
     let titles: Vec<&str> = ALL.iter().map(|f| f.title).collect();
-    match titles.split_last() {
-        Some((last, [])) => last.to_string(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
-    }
+    let (last, others) = titles.split_last().expect("there are formats");
+    format!("{} or {last}", others.join(", "))
 }
 
 #[cfg(test)]

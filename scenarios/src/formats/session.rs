@@ -437,32 +437,26 @@ impl SessionBuilder {
     }
 }
 
-impl From<Counters> for RecordedUsage {
-    fn from(c: Counters) -> RecordedUsage {
-        let Counters { input, output, read, write, write_1h, billing, .. } = c;
-        let long = write_1h.unwrap_or_default().min(write);
-        RecordedUsage {
-            input,
-            output,
-            cache_read: read,
-            cache_write: write - long,
-            cache_write_1h: long,
-            output_estimate: None,
-            billing,
-        }
-    }
-}
-
 /// Returns the counters of a reply. If the output counter is a stub, the count of its parts is
 /// added as an estimate.
 fn counted(reply: &RecordingReply) -> Option<RecordedUsage> {
-    let mut usage = RecordedUsage::from(reply.counters.clone().ok()?);
-    if reply.output_is_stub {
+    let Counters { input, output, read, write, write_1h, billing, .. } =
+        reply.counters.clone().ok()?;
+    let long = write_1h.unwrap_or_default().min(write);
+    let estimate = || {
         let by = calibration::counting_of(reply.model.as_deref()).for_visible_text();
         let parts = reply.pieces.iter().cloned().filter_map(MessagePart::into_part);
-        usage.output_estimate = Some(parts.map(|p| by.block(p.size())).sum());
-    }
-    Some(usage)
+        parts.map(|p| by.block(p.size())).sum()
+    };
+    Some(RecordedUsage {
+        input,
+        output,
+        cache_read: read,
+        cache_write: write - long,
+        cache_write_1h: long,
+        output_estimate: reply.output_is_stub.then(estimate),
+        billing,
+    })
 }
 
 /// Returns a single plain text as text, and anything else as parts.
