@@ -11,7 +11,6 @@ mod sessions;
 pub use material::Material;
 pub use sessions::{blocks, session};
 
-/// Returns the model of a run without arguments.
 pub fn model() -> &'static Model {
     model::find(DEFAULT_MODEL).expect("the default model is in the catalogue")
 }

@@ -25,7 +25,6 @@ pub const MS: Millis = 36_525 * 86_400_000;
 /// Range of the factor on windows and token constants.
 pub(crate) const SCALE: RangeInclusive<f64> = 0.000_001..=1_000.0;
 
-/// A number with its field and its bounds.
 pub(crate) type BoundedNumber<'a> = (&'a str, &'a mut u64, RangeInclusive<u64>);
 
 /// Range of a limit, a number of tokens that is at least 1.
@@ -40,7 +39,6 @@ pub(crate) fn of_header(h: &mut Header) -> Vec<BoundedNumber<'_>> {
     all.into_iter().filter_map(given).collect()
 }
 
-/// Returns a number that may be absent.
 pub(crate) fn given<'a>(
     (field, number, range): (&'a str, &'a mut Option<u64>, RangeInclusive<u64>),
 ) -> Option<BoundedNumber<'a>> {
@@ -116,7 +114,6 @@ pub(crate) fn clamp(
     }
 }
 
-/// Clamps all numbers of a recording.
 pub(crate) fn clamp_all(
     header: &mut Header,
     items: &mut [Located],

@@ -26,8 +26,8 @@ pub(crate) fn assemble(
     file: &str,
     cut: bool,
 ) -> Result<Loaded, InputError> {
-    let mut out =
-        Loaded { session: Session { header, ..Session::default() }, warnings: Vec::new() };
+    let session = Session { header, ..Session::default() };
+    let mut out = Loaded { session, ..Loaded::default() };
     let mut ids = Ids::default();
     let mut calls: Vec<(String, usize)> = Vec::new();
     let mut answered: HashSet<String> = HashSet::new();
@@ -157,7 +157,6 @@ impl Ids {
         self.0.contains_key(&(kind, id.to_string()))
     }
 
-    /// Returns whether a message or a call has this id.
     fn is_named(&self, id: &str) -> bool {
         self.has("message", id) || self.has("call", id)
     }

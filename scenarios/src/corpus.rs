@@ -111,7 +111,6 @@ pub fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
 #[derive(Debug, Default)]
 pub struct Corpus {
     files: Vec<PathBuf>,
-    /// Files that belong to another file.
     parts: HashSet<PathBuf>,
     /// Folders that cannot be read.
     unread: Vec<(PathBuf, LoadError)>,

@@ -13,6 +13,8 @@ pub struct Loaded {
     pub session: Session,
     /// Things that were repaired or left out, one sentence each, with file and line.
     pub warnings: Vec<String>,
+    /// Companion files that were read.
+    pub beside: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +29,6 @@ pub struct InputError {
 }
 
 impl InputError {
-    /// Creates an error from the problem, valid input and advice.
     pub fn new(
         line: usize,
         what: impl Display,

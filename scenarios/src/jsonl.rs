@@ -73,7 +73,6 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
 /// Capacity of the line buffer that is kept for the next line, bytes.
 const LINE: usize = 1 << 20;
 
-/// Session that is being read.
 struct Open {
     header: Header,
     items: Vec<Located>,

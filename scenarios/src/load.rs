@@ -9,9 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use ctxbench_session::Entry;
 use ctxbench_util::nearest;
 
-use crate::error::{InputError, LoadError};
+use crate::error::{InputError, LoadError, Loaded};
 use crate::formats::source::{below, numbered, unpacked};
-use crate::formats::{Archive, Head, Imported, Source};
+use crate::formats::{Archive, Head, Source};
 use crate::scenario::{self, Companions, Scenario, no_base};
 use crate::{builtin, escapes, formats, jsonl};
 
@@ -23,7 +23,6 @@ pub enum InputKind {
     Recording(&'static str),
 }
 
-/// Name of the scenario file in a scenario's folder.
 pub(crate) const SCENARIO_FILE: &str = "scenario.toml";
 
 /// Extensions of files that may contain sessions.
@@ -64,7 +63,6 @@ pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
     }
 }
 
-/// Returns the kind of a file or folder.
 pub fn sniff(source: &Source<'_>) -> Option<InputKind> {
     kind(&source.head().ok()?)
 }
@@ -190,29 +188,25 @@ fn try_source(
     take: &mut Take<'_>,
 ) -> Result<ControlFlow<()>, LoadError> {
     let shown = path.display().to_string();
-    let bytes = || -> Result<Vec<u8>, LoadError> {
-        let mut bytes = Vec::new();
-        source.open()?.read_to_end(&mut bytes).map_err(|e| io(path, e))?;
-        Ok(bytes)
-    };
-    let head = match (source.head(), source.path()) {
-        (Ok(head), _) => head,
-        // Uses the operating system's message with the whole path.
-        (Err(e), Some(path)) => match std::fs::metadata(path) {
-            Ok(_) => return Err(e.into()),
-            Err(e) => return Err(io(path, e)),
-        },
-        (Err(e), None) => return Err(e.into()),
-    };
+    let head = source.head().map_err(|e| {
+        // The operating system's message, with the whole path.
+        let missing = source.path().and_then(|path| std::fs::metadata(path).err());
+        missing.map_or(LoadError::from(e), |missing| io(path, missing))
+    })?;
     let (kind, is_archive) = (kind(&head), head.members.is_some());
     let is_blank = head.text.trim().is_empty();
     let foreign = formats::foreign_program(&head);
     // Frees a long beginning before the rest is read.
     drop(head);
     let mut flow = ControlFlow::Continue(());
+    let mut pass = |loaded: Result<Loaded, InputError>| {
+        flow = take(path, loaded.map(Scenario::of_session).map_err(LoadError::from));
+        flow
+    };
     match kind {
         Some(InputKind::Scenario) => {
-            let bytes = bytes()?;
+            let mut bytes = Vec::new();
+            source.open()?.read_to_end(&mut bytes).map_err(|e| io(path, e))?;
             if bytes.trim_ascii().is_empty() {
                 return Err(LoadError::Empty { path: path.to_path_buf() });
             }
@@ -221,22 +215,11 @@ fn try_source(
             return Ok(take(path, Ok(scenario::read(text, &shown, beside)?)));
         }
         Some(InputKind::Session) => {
-            jsonl::read_each(source.open()?, &shown, &mut |loaded| {
-                let scenario = loaded.map(Scenario::of_session);
-                flow = take(path, scenario.map_err(LoadError::from));
-                flow
-            });
+            jsonl::read_each(source.open()?, &shown, &mut pass);
         }
         Some(InputKind::Recording(name)) => {
             let format = formats::by_name(name).expect("it was detected");
-            format.import_bare(source, |imported| {
-                let scenario = imported.map(|Imported { loaded, beside }| Scenario {
-                    files: beside,
-                    ..Scenario::of_session(loaded)
-                });
-                flow = take(path, scenario.map_err(LoadError::from));
-                flow
-            });
+            format.import(source, pass);
         }
         None if is_archive => {
             if let Some(archive) = source.archive()? {
@@ -351,7 +334,6 @@ impl Companions for CompanionFiles<'_> {
     }
 }
 
-/// Returns the advice for a scenario that cannot be extended.
 fn another(name: &str) -> String {
     let otherwise = "name a file, or a scenario of `ctxbench list scenarios`";
     nearest::hint_or(name, &builtin::IDS, otherwise)

@@ -61,10 +61,10 @@ pub struct Scenario {
 impl Scenario {
     /// Wraps a plain session: scale 1, no tags, no expectations. Facts are found if it has none.
     pub fn of_session(loaded: Loaded) -> Scenario {
-        let Loaded { session, warnings } = loaded;
+        let Loaded { session, warnings, beside: files } = loaded;
         let (id, title) = (session.header.id.clone(), session.header.title.clone());
         let facts_found = session.facts.is_empty();
-        Scenario { id, title, scale: 1.0, session, facts_found, warnings, ..Scenario::default() }
+        Scenario { id, title, scale: 1.0, session, facts_found, warnings, files, ..Self::default() }
     }
 
     /// Finds facts that the session needed, if the file has none. This takes most of the loading
@@ -79,11 +79,7 @@ impl Scenario {
     /// out. A test checks that built-in scenarios without the tag have at least twenty (fact, need)
     /// pairs of several kinds.
     pub fn is_evidence(&self) -> bool {
-        !self.is_tagged("mechanism")
-    }
-
-    pub(crate) fn is_tagged(&self, tag: &str) -> bool {
-        self.tags.iter().any(|t| t == tag)
+        !self.tags.iter().any(|t| t == "mechanism")
     }
 }
 

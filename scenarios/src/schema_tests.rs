@@ -8,7 +8,6 @@ fn schema(name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Follows references from a subschema.
 fn resolve<'a>(root: &'a Value, at: &'a Value) -> Option<&'a Value> {
     root.pointer(at["$ref"].as_str()?.strip_prefix('#')?)
 }

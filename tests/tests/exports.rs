@@ -211,9 +211,7 @@ fn recordings() -> Vec<(String, Session)> {
         formats::by_name(name).unwrap().import(&source, |one| {
             // A file next to a session may contain no session.
             if let Ok(one) = one {
-                let mut session = one.loaded.session;
-                session.facts.clear();
-                out.push((format!("{name}-{}", out.len()), session));
+                out.push((format!("{name}-{}", out.len()), one.session));
             }
             ControlFlow::Continue(())
         });

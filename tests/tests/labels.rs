@@ -194,7 +194,7 @@ fn without_compaction_every_need_is_met() {
     for name in ["codemie-rollout", "codemie-session"] {
         let mut session = recordings::session(name);
         autofacts::add(&mut session);
-        let scenario = Scenario::of_session(Loaded { session, warnings: vec![] });
+        let scenario = Scenario::of_session(Loaded { session, ..Loaded::default() });
         let run = replayed::run(&scenario, "reference");
         assert_eq!(run.summary.recall_pct, Some(100.0), "{name}");
     }

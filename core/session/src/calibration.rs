@@ -168,35 +168,24 @@ pub fn steps<'a>(
 ) -> Vec<CalibrationStep<'a>> {
     let mut out: Vec<CalibrationStep<'a>> = Vec::new();
     let mut visible = Visible::default();
-    // Visible tokens of the last counted prompt of the segment.
-    let mut before: Option<u64> = None;
+    // Counted, expected and visible tokens of the last counted prompt of the segment.
+    let mut last: Option<(u64, u64, u64)> = None;
     for entry in entries {
         if let (Some((usage, model)), Some(reply)) = (counted(entry, recorded), entry.key()) {
             let (prompt, shown) = (usage.prompt(), visible.shown_to(model));
-            let step = match out.last().copied().zip(before) {
-                Some((last, before)) => {
-                    let explained = shown as i64 - before as i64;
-                    CalibrationStep {
-                        reply,
-                        prompt,
-                        expected: last.expected.saturating_add_signed(explained),
-                        grown: Some(prompt as i64 - last.prompt as i64),
-                        explained,
-                    }
-                }
-                None => {
-                    CalibrationStep { reply, prompt, expected: prompt, grown: None, explained: 0 }
-                }
-            };
-            out.push(step);
-            before = Some(shown);
+            let explained = last.map_or(0, |(.., before)| shown as i64 - before as i64);
+            let expected =
+                last.map_or(prompt, |(_, expected, _)| expected.saturating_add_signed(explained));
+            let grown = last.map(|(before, ..)| prompt as i64 - before as i64);
+            out.push(CalibrationStep { reply, prompt, expected, grown, explained });
+            last = Some((prompt, expected, shown));
         }
         match entry {
             Entry::RecordedCompaction(_)
             | Entry::Clear
             | Entry::NewSession
             | Entry::Rewind { .. } => {
-                (visible, before) = (Visible::default(), None);
+                (visible, last) = (Visible::default(), None);
             }
             _ => visible.add(entry, by),
         }

@@ -289,7 +289,6 @@ impl Entry {
         matches!(self, Entry::User(_) | Entry::Assistant(_))
     }
 
-    /// Returns the reply if the entry is one.
     pub fn as_reply(&self) -> Option<&AssistantEntry> {
         if let Entry::Assistant(reply) = self { Some(reply) } else { None }
     }
@@ -317,7 +316,6 @@ impl Entry {
 }
 
 impl UserEntry {
-    /// Returns the parts of the message.
     pub fn content(&self) -> Vec<Part> {
         parts_or_text(self.parts.as_ref(), self.text.as_ref())
     }
@@ -337,14 +335,12 @@ impl AssistantEntry {
         out
     }
 
-    /// Returns all calls of the reply.
     pub fn all_calls(&self) -> Vec<ToolCall> {
         self.content().iter().filter_map(|p| p.as_call().cloned()).collect()
     }
 }
 
 impl ToolEntry {
-    /// Returns the parts of the result.
     pub fn content(&self) -> Vec<Part> {
         parts_or_text(self.parts.as_ref(), self.output.as_ref())
     }
@@ -379,15 +375,14 @@ impl Session {
     /// Writes the session as JSON lines: header, entries, facts.
     pub fn to_jsonl(&self) -> Result<String, UnwritableSession> {
         #[derive(Serialize)]
-        struct Tagged<'a, T> {
-            #[serde(rename = "type")]
-            tag: &'static str,
-            #[serde(flatten)]
-            line: &'a T,
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum NotEntry<'a> {
+            Session(&'a Header),
+            Fact(&'a Fact),
         }
-        let header = serde_json::to_string(&Tagged { tag: "session", line: &self.header });
+        let header = serde_json::to_string(&NotEntry::Session(&self.header));
         let entries = self.entries.iter().map(serde_json::to_string);
-        let fact = |line| serde_json::to_string(&Tagged { tag: "fact", line });
+        let fact = |fact| serde_json::to_string(&NotEntry::Fact(fact));
         let mut out = String::new();
         let lines = std::iter::once(header).chain(entries).chain(self.facts.iter().map(fact));
         for (entry, line) in lines.enumerate() {

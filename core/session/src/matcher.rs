@@ -3,75 +3,36 @@
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use rapidhash::{HashMapExt, RapidHashMap as HashMap};
+use rapidhash::{HashMapExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use crate::fact::{Fact, Match, fold, number_in, numbers, spans, words_tier};
 use crate::gist::{self, PrefixFilter};
 
-/// A set of numbered literals to search for together.
+/// A list of literals to search for together.
 #[derive(Debug)]
-pub struct Literals {
-    /// Finds the distinct literals that are not empty; `None` if there are none.
-    finder: Option<AhoCorasick>,
-    /// Pattern of each literal in the finder; `None` if empty, which never matches.
-    pattern: Vec<Option<usize>>,
-    /// Literals of each pattern.
-    literals: Vec<Vec<usize>>,
-}
+pub struct Literals(AhoCorasick);
 
 impl Literals {
-    /// Creates a set of literals, numbered in order. Duplicates are allowed.
     pub fn new<S: AsRef<str>>(literals: &[S]) -> Self {
-        let mut distinct: Vec<&str> =
-            literals.iter().map(AsRef::as_ref).filter(|l| !l.is_empty()).collect();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let pattern: Vec<Option<usize>> =
-            literals.iter().map(|l| distinct.binary_search(&l.as_ref()).ok()).collect();
-        let mut of = vec![Vec::new(); distinct.len()];
-        pattern.iter().enumerate().for_each(|(i, p)| p.iter().for_each(|&p| of[p].push(i)));
-        let finder = (!distinct.is_empty()).then(|| {
-            // A DFA for few literals is larger but not faster on these texts.
-            let built =
-                AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&distinct);
-            built.expect("literals of a session fit into an automaton")
-        });
-        Literals { finder, pattern, literals: of }
+        let literals = literals.iter().map(AsRef::as_ref);
+        // A DFA for few literals is larger but not faster on these texts.
+        let built =
+            AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(literals);
+        Literals(built.expect("literals of a session fit into an automaton"))
     }
 
-    fn is_empty(&self, literal: usize) -> bool {
-        self.pattern[literal].is_none()
-    }
-
-    pub fn found(&self, text: &str) -> MatchedLiterals<'_> {
-        let mut seen = vec![false; self.literals.len()];
-        for m in self.finder.iter().flat_map(|f| f.find_overlapping_iter(text)) {
-            seen[m.pattern().as_usize()] = true;
+    /// Returns for each literal whether a text contains it. An empty one is never found.
+    pub fn found(&self, text: &str) -> Vec<bool> {
+        let mut found = vec![false; self.0.patterns_len()];
+        for m in self.0.find_overlapping_iter(text).filter(|m| !m.is_empty()) {
+            found[m.pattern().as_usize()] = true;
         }
-        MatchedLiterals { of: self, seen }
+        found
     }
 }
 
-#[derive(Debug)]
-pub struct MatchedLiterals<'a> {
-    of: &'a Literals,
-    seen: Vec<bool>,
-}
-
-impl MatchedLiterals<'_> {
-    pub fn has(&self, literal: usize) -> bool {
-        self.of.pattern[literal].is_some_and(|p| self.seen[p])
-    }
-
-    /// Returns the numbers of all literals found, in no order.
-    pub fn all(&self) -> impl Iterator<Item = usize> + '_ {
-        let found = self.of.literals.iter().zip(&self.seen).filter(|(_, seen)| **seen);
-        found.flat_map(|(of, _)| of.iter().copied())
-    }
-}
-
-/// Matches many facts against texts, with the result of [`Fact::matches`] for each. The time depends
-/// on the text rather than on the number of facts.
+/// Matches many facts against texts, with the result of [`Fact::matches`] for each, in one pass over
+/// a text.
 #[derive(Debug)]
 pub struct Matcher {
     /// Range of each fact's literals in the list of all literals.
@@ -79,24 +40,13 @@ pub struct Matcher {
     tokens: Vec<Box<str>>,
     folded: Literals,
     numbers: Vec<Option<u128>>,
-    has_numbers: bool,
-    first: First,
+    /// Literals of only quotes and blanks, which folding removes.
+    blank: Vec<bool>,
     /// Facts without literals, by content word.
     words: HashMap<String, Vec<usize>>,
     prefixes: PrefixFilter,
     /// Number of stems of each fact without literals.
     word_counts: Vec<usize>,
-}
-
-/// Indexes facts by their first literal: without it, a text cannot match.
-#[derive(Debug, Default)]
-struct First {
-    /// The fact of each literal that is a first one.
-    of: Vec<Option<usize>>,
-    /// Facts by the number that the first literal is.
-    numbers: HashMap<u128, Vec<usize>>,
-    /// Facts with a first literal of only quotes and blanks, which folding removes.
-    blank: Vec<usize>,
 }
 
 impl Matcher {
@@ -113,27 +63,15 @@ impl Matcher {
             at += f.tokens.len();
             at - f.tokens.len()..at
         };
-        let literals: Vec<Range<usize>> = facts.iter().map(range).collect();
-        let numbers: Vec<Option<u128>> = folded.iter().map(|t| number_in(t)).collect();
-        let folded = Literals::new(&folded);
-        let mut first = First { of: vec![None; tokens.len()], ..First::default() };
-        for (fact, own) in literals.iter().enumerate().filter(|(_, own)| !own.is_empty()) {
-            first.of[own.start] = Some(fact);
-            if let Some(n) = numbers[own.start] {
-                first.numbers.entry(n).or_default().push(fact);
-            }
-            first.blank.extend(folded.is_empty(own.start).then_some(fact));
-        }
         Matcher {
+            literals: facts.iter().map(range).collect(),
             prefixes: PrefixFilter::new(words.keys().map(String::as_str)),
             words,
             word_counts: facts.iter().map(|f| f.words.len()).collect(),
-            literals,
-            has_numbers: numbers.iter().any(Option::is_some),
-            folded,
-            numbers,
+            numbers: folded.iter().map(|t| number_in(t)).collect(),
+            blank: folded.iter().map(String::is_empty).collect(),
+            folded: Literals::new(&folded),
             tokens,
-            first,
         }
     }
 
@@ -143,60 +81,55 @@ impl Matcher {
         let normal = self.folded.found(folded);
         let verbatim =
             |t: usize| memchr::memmem::find(text.as_bytes(), self.tokens[t].as_bytes()).is_some();
-        let mut values: Vec<u128> =
-            if self.has_numbers { numbers(folded).collect() } else { Vec::new() };
-        values.sort_unstable();
-        values.dedup();
+        let has_numbers = self.numbers.iter().any(Option::is_some);
+        let values = has_numbers.then(|| numbers(folded)).into_iter().flatten();
+        let values: HashSet<u128> = values.collect();
         // A verbatim match implies a match of the folded text, except for quotes and blanks only.
         let tier = |t: usize| match self.numbers[t] {
-            _ if normal.has(t) && verbatim(t) => Match::Verbatim,
-            _ if normal.has(t) => Match::Normalised,
-            _ if self.folded.is_empty(t) && verbatim(t) => Match::Verbatim,
-            Some(n) if values.binary_search(&n).is_ok() => Match::Numeric,
+            _ if normal[t] && verbatim(t) => Match::Verbatim,
+            _ if normal[t] => Match::Normalised,
+            _ if self.blank[t] && verbatim(t) => Match::Verbatim,
+            Some(n) if values.contains(&n) => Match::Numeric,
             _ => Match::Absent,
         };
-        let First { of, numbers, blank } = &self.first;
-        let mut likely: Vec<usize> = normal.all().filter_map(|t| of[t]).collect();
-        likely.extend(values.iter().filter_map(|n| numbers.get(n)).flatten());
-        likely.extend(blank);
-        likely.sort_unstable();
-        likely.dedup();
-        let all = |fact: usize| self.literals[fact].clone().map(tier).min();
-        let of_literals = likely.into_iter().map(|f| (f, all(f).unwrap_or(Match::Absent)));
-        let of_words = self.max_words(text).into_iter();
-        let of_words = of_words.map(|(f, max)| (f, words_tier(max, self.word_counts[f])));
-        let carried = |(_, how): &(usize, Match)| *how > Match::Absent;
-        let mut out: Vec<(usize, Match)> = of_literals.chain(of_words).filter(carried).collect();
-        out.sort_unstable_by_key(|(fact, _)| *fact);
-        out
+        let max_words = self.max_words(text);
+        let of_words =
+            |fact: usize| Some(words_tier(*max_words.get(&fact)?, self.word_counts[fact]));
+        let is_likely = |t: usize| {
+            normal[t] || self.blank[t] || !values.is_empty() && self.numbers[t].is_some()
+        };
+        let of_literals = |own: Range<usize>| match own.clone().all(is_likely) {
+            true => own.map(tier).min(),
+            false => Some(Match::Absent),
+        };
+        let own = self.literals.iter().cloned().map(of_literals).enumerate();
+        own.filter_map(|(fact, of_literals)| Some((fact, of_literals.or_else(|| of_words(fact))?)))
+            .filter(|(_, how)| *how > Match::Absent)
+            .collect()
     }
 
     /// Returns, for each fact without literals, the maximum number of its stems in one line. Facts
     /// without any are left out.
-    fn max_words(&self, text: &str) -> Vec<(usize, usize)> {
-        let mut max: Vec<(usize, usize)> = Vec::new();
+    fn max_words(&self, text: &str) -> HashMap<usize, usize> {
+        let mut max: HashMap<usize, usize> = HashMap::new();
         if self.words.is_empty() {
             return max;
         }
-        let mut stems: Vec<(&str, &[usize])> = Vec::new();
-        let mut facts: Vec<usize> = Vec::new();
         for line in spans(text) {
-            stems.clear();
+            let mut stems: HashMap<&str, &[usize]> = HashMap::new();
             let known = |word: &str| self.prefixes.has(word);
             gist::for_each_stem_where(line, known, |stem| {
-                let known = self.words.get_key_value(stem);
-                stems.extend(known.map(|(word, facts)| (word.as_str(), facts.as_slice())));
+                stems.extend(self.words.get_key_value(stem).map(|(stem, of)| (&**stem, &**of)));
             });
-            stems.sort_unstable();
-            stems.dedup();
-            facts.clear();
-            facts.extend(stems.iter().flat_map(|(_, facts)| *facts));
-            facts.sort_unstable();
-            max.extend(facts.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())));
+            let mut found: HashMap<usize, usize> = HashMap::new();
+            for fact in stems.values().copied().flatten() {
+                *found.entry(*fact).or_default() += 1;
+            }
+            for (fact, n) in found {
+                let most = max.entry(fact).or_default();
+                *most = n.max(*most);
+            }
         }
-        // Sort the maximum of each fact first, so that `dedup` keeps it.
-        max.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-        max.dedup_by_key(|(fact, _)| *fact);
         max
     }
 }
@@ -214,19 +147,13 @@ mod tests {
     #[test]
     fn found_reports_literals() {
         let all = Literals::new(&["ab", "", "b", "ab", "x"]);
-        let found = all.found("ab c");
         assert_eq!(
-            [0, 1, 2, 3, 4].map(|i| found.has(i)),
+            all.found("ab c"),
             [true, false, true, true, false],
             "one inside another, and twice the same"
         );
-        let mut numbers: Vec<usize> = found.all().collect();
-        numbers.sort_unstable();
-        assert_eq!(numbers, [0, 2, 3]);
-        assert_eq!(
-            (all.found("zzz").all().count(), Literals::new::<&str>(&[]).found("a").all().count()),
-            (0, 0)
-        );
+        assert_eq!(all.found("zzz"), [false; 5]);
+        assert!(Literals::new::<&str>(&[]).found("a").is_empty());
     }
 
     proptest! {

@@ -30,7 +30,6 @@ pub struct RecordedUsage {
     /// Estimated output tokens from the visible reply, if the provider's counter is known to be the
     /// incomplete one from the start of a stream.
     pub output_estimate: Option<u64>,
-    /// Identity of the call and what changes its price.
     #[serde(flatten)]
     pub billing: Billing,
 }
@@ -57,7 +56,6 @@ pub struct Billing {
 }
 
 impl RecordedUsage {
-    /// Returns the tokens of the prompt.
     pub fn prompt(&self) -> u64 {
         [self.cache_read, self.cache_write, self.cache_write_1h]
             .into_iter()

@@ -56,7 +56,6 @@ pub struct Surcharge {
 }
 
 impl Surcharge {
-    /// Reads the terms of a call of a model.
     pub fn new(model: &Model, call: &RecordedUsage) -> Surcharge {
         let mut found = Surcharge { factor: 1.0, fees_usd: 0.0, unpriced: Vec::new() };
         let terms = &call.billing;

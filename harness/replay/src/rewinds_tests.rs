@@ -36,7 +36,7 @@ fn run(strategy: &str, to: &str, compacted: bool) -> RunRecord {
     entries.push(Entry::Rewind { to: to.into(), mode: Default::default(), instructions: None });
     entries.extend(turn(6));
     let session = Session { entries, ..Session::default() };
-    let scenario = Scenario::of_session(Loaded { session, warnings: vec![] });
+    let scenario = Scenario::of_session(Loaded { session, ..Loaded::default() });
     let spec = Spec::parse(strategy).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let model = find("claude-sonnet-4-6").unwrap();

@@ -14,13 +14,10 @@ use super::{GAP, Need, names, words};
 /// least half of the paths must be in that folder.
 const ENOUGH_PATHS: usize = 4;
 
-/// Last showing of a literal in a window.
 struct LastShown<'a> {
-    /// Last text that showed it.
     last: &'a ShownText<'a>,
     /// Whether any text used the literal in a way that is specific to the project.
     own: bool,
-    /// Whether any text defined the literal.
     defined: bool,
     /// Index of the text that showed it last.
     part: usize,
@@ -39,7 +36,6 @@ pub(super) struct LiteralWindow<'a> {
     made: HashMap<String, (String, usize)>,
 }
 
-/// Literals that are known during the whole session.
 pub(super) struct StandingLiterals {
     /// Literals of the system prompt, instruction files and the like.
     texts: HashSet<String>,

@@ -83,7 +83,6 @@ fn is_keyword(value: &str) -> bool {
 pub(super) struct LongArguments(HashMap<String, String>);
 
 impl LongArguments {
-    /// Records the arguments of a reply.
     pub(super) fn note(&mut self, reply: &FactReply<'_>) {
         for call in &reply.calls {
             for (_, value) in leaves(&call.arguments) {
@@ -99,7 +98,6 @@ impl LongArguments {
     }
 }
 
-/// Returns the pieces of a reply, in order.
 pub(super) fn pieces(
     reply: &FactReply<'_>,
     tools: &ArgumentValues,

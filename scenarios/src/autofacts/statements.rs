@@ -25,10 +25,8 @@ const SHARE: f64 = 0.5;
 /// not needed.
 const RECENT: f64 = 0.7;
 
-/// Maximum number of statements searched per stem, newest first.
 const NEWEST: usize = 60;
 
-/// Minimum number of plain terms in a sentence.
 const PLAIN: usize = 4;
 
 /// Number of a stem, in the order of first occurrence.
@@ -58,10 +56,6 @@ pub(super) struct StatementWindow {
 pub(super) struct Vocabulary {
     numbers: HashMap<Arc<str>, Stem>,
     stems: Vec<Arc<str>>,
-    /// Number of the last search that found each stem, by the number of the stem.
-    met: Vec<u32>,
-    /// Number of searches for stems.
-    looks: u32,
     /// ln((messages + 1) ÷ (messages with the stem + 1)), by the number of the stem.
     weights: Vec<f64>,
     /// Minimum weight of the common stems: ln(messages + 1), slightly more than one stem that
@@ -94,27 +88,18 @@ impl Vocabulary {
     /// Returns the distinct stems of texts, sorted.
     fn stems_of(&mut self, texts: &[impl AsRef<str>]) -> Box<[Stem]> {
         let mut out = Vec::new();
-        self.looks += 1;
         for text in texts {
             gist::for_each_stem(text.as_ref(), |stem| {
-                let number = match self.numbers.get(stem) {
-                    Some(number) => *number,
-                    None => {
-                        let (number, stem) = (self.met.len() as Stem, Arc::<str>::from(stem));
-                        self.numbers.insert(stem.clone(), number);
-                        self.stems.push(stem);
-                        self.met.push(0);
-                        number
-                    }
-                };
-                let met = &mut self.met[number as usize];
-                if *met != self.looks {
-                    *met = self.looks;
-                    out.push(number);
-                }
+                out.push(self.numbers.get(stem).copied().unwrap_or_else(|| {
+                    let (number, stem) = (self.stems.len() as Stem, Arc::<str>::from(stem));
+                    self.numbers.insert(stem.clone(), number);
+                    self.stems.push(stem);
+                    number
+                }));
             });
         }
         out.sort_unstable();
+        out.dedup();
         out.into()
     }
 
@@ -165,7 +150,6 @@ impl StatementWindow {
         self.statements.push(Statement { kind, origin: origin.to_string(), at, stems });
     }
 
-    /// Returns the need of a reply.
     pub(super) fn reply(
         &mut self,
         at: usize,
@@ -239,7 +223,6 @@ impl StatementWindow {
     }
 }
 
-/// Returns whether the agent wrote a piece as prose.
 fn is_said(piece: ReplyPart) -> bool {
     matches!(piece, ReplyPart::Prose | ReplyPart::Task)
 }

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use serde_with::skip_serializing_none;
 
 use super::conversation::{
-    ExportConversation, ExportTurn, arguments, content_of, conversations, in_places,
+    ExportConversation, ExportTurn, arguments, as_function, conversations, in_places,
+    texts_and_images,
 };
 use super::{Export, ExportLosses};
 use crate::formats::time::{millis, of_millis};
@@ -147,7 +148,7 @@ fn write_window<'a>(
             name: source.map_or("unknown", |s| &s.format),
             version: "unknown",
             model_name: session.header.model.as_deref(),
-            tool_definitions: window.tools.iter().map(|t| t.as_function()).collect(),
+            tool_definitions: window.tools.iter().map(as_function).collect(),
         },
         final_metrics: sums(window, steps.len()),
         steps,
@@ -238,21 +239,12 @@ fn result(result: &ToolEntry, agents: Vec<Value>, lost: &mut ExportLosses) -> Va
     out
 }
 
-/// Returns a single text as a string, and any other content as a list.
 fn content(parts: &[Part], lost: &mut ExportLosses) -> Value {
-    let mut list = Vec::new();
-    for part in parts {
-        match part {
-            Part::Text(text) => list.push(json!({"type": "text", "text": &**text})),
-            Part::Image(media) if IMAGES.contains(&media.media_type.as_str()) => {
-                let source = json!({"media_type": media.media_type, "path": media.url});
-                list.push(json!({"type": "image", "source": source}));
-            }
-            Part::Image(_) => lost.add("files that are not JPEG, PNG, GIF or WebP"),
-            _ => lost.add("parts of other kinds"),
-        }
-    }
-    content_of(list)
+    texts_and_images(parts, lost, "files that are not JPEG, PNG, GIF or WebP", |media| {
+        let source = json!({"media_type": media.media_type, "path": media.url});
+        let is_image = IMAGES.contains(&media.media_type.as_str());
+        is_image.then(|| json!({"type": "image", "source": source}))
+    })
 }
 
 /// Returns a time of the session, counted from 1970 if its start is unknown.

@@ -3,19 +3,22 @@
 
 use std::collections::HashMap;
 
+use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::ExportLosses;
+use crate::formats::definition;
 
 /// Messages of one window.
 #[derive(Default)]
 pub(super) struct ExportConversation<'a> {
     /// Name of the subagent. `None` = the main conversation.
     pub(super) agent: Option<&'a str>,
-    pub(super) tools: Vec<Tool<'a>>,
+    /// Objects with `name`, `description`, `input_schema`.
+    pub(super) tools: Vec<Value>,
     pub(super) turns: Vec<ExportTurn<'a>>,
     /// Call of the main conversation that has the first result after the beginning of this one.
     pub(super) before: Option<&'a str>,
@@ -26,21 +29,6 @@ pub(super) enum ExportTurn<'a> {
     Standing(String),
     User(&'a UserEntry),
     Reply(&'a AssistantEntry, Vec<&'a ToolEntry>),
-}
-
-pub(super) struct Tool<'a> {
-    pub(super) name: &'a str,
-    pub(super) description: &'a str,
-    pub(super) schema: Value,
-}
-
-impl Tool<'_> {
-    /// Formats the tool as OpenAI's chat API and compatible APIs do.
-    pub(super) fn as_function(&self) -> Value {
-        let Tool { name, description, schema } = self;
-        let function = json!({"name": name, "description": description, "parameters": schema});
-        json!({"type": "function", "function": function})
-    }
 }
 
 /// Returns the conversations of a session: the main one first, then subagents in order of their
@@ -65,8 +53,8 @@ pub(super) fn conversations<'a>(
         });
         match entry {
             Entry::Tools { definitions, .. } if out[window].tools.is_empty() => {
-                let tools = definitions.iter().filter_map(tool);
-                out[window].tools = tools.collect();
+                let tools = definitions.iter().filter_map(definition);
+                out[window].tools = tools.filter(|tool| tool["name"] != "").collect();
             }
             Entry::Tools { .. } => lost.add("later lists of tools"),
             Entry::User(user) => out[window].turns.push(ExportTurn::User(user)),
@@ -100,17 +88,6 @@ pub(super) fn conversations<'a>(
     out
 }
 
-/// Counts the calls of a reply that have no result. No API accepts such calls.
-pub(super) fn count_unanswered(
-    reply: &AssistantEntry,
-    results: &[&ToolEntry],
-    lost: &mut ExportLosses,
-) {
-    for _ in results.len()..reply.all_calls().len() {
-        lost.add("calls without a result, which the API refuses");
-    }
-}
-
 /// Returns the name of an entry that other formats cannot express.
 fn unsaid(entry: &Entry) -> Option<&'static str> {
     Some(match entry {
@@ -137,26 +114,10 @@ fn standing(entry: &Entry) -> Option<String> {
     })
 }
 
-fn tool(definition: &Value) -> Option<Tool<'_>> {
-    let text = |key: &str| definition.get(key).and_then(Value::as_str);
-    let schema = definition.get("input_schema").filter(|s| s.is_object());
-    Some(Tool {
-        name: text("name").filter(|n| !n.is_empty())?,
-        description: text("description").unwrap_or_default(),
-        schema: schema.cloned().unwrap_or_else(|| json!({"type": "object"})),
-    })
-}
-
-/// Returns the texts before the first message, and the remaining turns.
-pub(super) fn front<'a, 'b>(turns: &'b [ExportTurn<'a>]) -> (Vec<&'b str>, &'b [ExportTurn<'a>]) {
-    let said = |t: &ExportTurn<'_>| !matches!(t, ExportTurn::Standing(_));
-    let at = turns.iter().position(said).unwrap_or(turns.len());
-    let (before, rest) = turns.split_at(at);
-    let text = |t: &'b ExportTurn<'a>| match t {
-        ExportTurn::Standing(text) => Some(text.as_str()),
-        _ => None,
-    };
-    (before.iter().filter_map(text).collect(), rest)
+pub(super) fn as_function(tool: &Value) -> Value {
+    let [name, description, schema] = ["name", "description", "input_schema"].map(|k| &tool[k]);
+    let function = json!({"name": name, "description": description, "parameters": schema});
+    json!({"type": "function", "function": function})
 }
 
 /// Returns the arguments of a call on one line, as the model wrote them. Arguments that are not a
@@ -174,6 +135,28 @@ pub(super) fn arguments(call: &ToolCall, lost: &mut ExportLosses) -> Box<RawValu
     }
     lost.add("arguments that are not a JSON object");
     raw(&json!({"arguments": &*call.arguments}).to_string()).unwrap_or_default()
+}
+
+/// Converts texts and images. `image` returns `None` for files that are lost, `otherwise`.
+pub(super) fn texts_and_images(
+    parts: &[Part],
+    lost: &mut ExportLosses,
+    otherwise: &'static str,
+    image: impl Fn(&Media) -> Option<Value>,
+) -> Value {
+    let mut list = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => list.push(json!({"type": "text", "text": &**text})),
+            Part::Image(media) => {
+                let block = image(media);
+                lost.add_if(block.is_none(), otherwise);
+                list.extend(block);
+            }
+            _ => lost.add("parts of other kinds"),
+        }
+    }
+    content_of(list)
 }
 
 /// Returns the content of a message from its blocks: a single text, or else a list.

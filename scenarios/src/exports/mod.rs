@@ -17,9 +17,7 @@ use ctxbench_util::nearest;
 
 use crate::error::LoadError;
 
-/// A format for writing sessions.
 pub struct Export {
-    /// Name of the format for display.
     pub title: &'static str,
     /// Name of the format for `--to`.
     pub name: &'static str,
@@ -31,7 +29,6 @@ pub struct Export {
     pub write: fn(&Session, &mut ExportLosses) -> Result<String, UnwritableSession>,
 }
 
-/// All formats, ctxbench's own first.
 pub static ALL: &[&Export] =
     &[&session::EXPORT, &atif::EXPORT, &requests::OPENAI, &requests::ANTHROPIC];
 

@@ -7,8 +7,8 @@ use ctxbench_session::{AssistantEntry, Session, ToolEntry};
 use serde_json::{Map, Value, json};
 
 use super::conversation::{
-    ExportConversation, ExportTurn, Tool, arguments, content_of, conversations, count_unanswered,
-    front, in_places,
+    ExportConversation, ExportTurn, arguments, as_function, content_of, conversations, in_places,
+    texts_and_images,
 };
 use super::{Export, ExportLosses};
 
@@ -31,8 +31,7 @@ pub(super) const ANTHROPIC: Export = Export {
 struct Api {
     /// Whether the system prompt is outside the messages.
     system_apart: bool,
-    tool: fn(&Tool<'_>) -> Value,
-    /// Returns the content of a user message.
+    tool: fn(&Value) -> Value,
     user: fn(&[Part], &mut ExportLosses) -> Value,
     reply: fn(&AssistantEntry, &mut ExportLosses) -> Value,
     /// Returns the messages with the results of a reply.
@@ -43,10 +42,12 @@ fn request(session: &Session, lost: &mut ExportLosses, api: &Api) -> String {
     let all = conversations(session, lost);
     all.iter().skip(1).for_each(|_| lost.add("conversations of subagents"));
     let ExportConversation { tools, turns, .. } = &all[0];
-    let (system, turns) = if api.system_apart { front(turns) } else { (Vec::new(), &turns[..]) };
-    let mut messages = Vec::new();
+    let (mut system, mut messages) = (Vec::new(), Vec::new());
     for turn in turns {
         match turn {
+            ExportTurn::Standing(text) if api.system_apart && messages.is_empty() => {
+                system.push(json!({"type": "text", "text": text}));
+            }
             ExportTurn::Standing(text) => {
                 let role = if api.system_apart { "user" } else { "system" };
                 let what = "system texts amid the conversation, which are written as the user's";
@@ -59,7 +60,8 @@ fn request(session: &Session, lost: &mut ExportLosses, api: &Api) -> String {
                 messages.push(json!({"role": "user", "content": content}));
             }
             ExportTurn::Reply(reply, results) => {
-                count_unanswered(reply, results, lost);
+                let unanswered = results.len()..reply.all_calls().len();
+                unanswered.for_each(|_| lost.add("calls without a result, which the API refuses"));
                 lost.add_if(reply.at.is_some(), "times");
                 lost.add_if(reply.usage.is_some(), "counters");
                 messages.push((api.reply)(reply, lost));
@@ -70,8 +72,6 @@ fn request(session: &Session, lost: &mut ExportLosses, api: &Api) -> String {
     }
     let mut out = Map::from_iter([("messages".to_string(), messages.into())]);
     out.extend(session.header.model.as_ref().map(|m| ("model".into(), m.as_str().into())));
-    let block = |text: &&str| json!({"type": "text", "text": text});
-    let system: Vec<Value> = system.iter().map(block).collect();
     out.extend((!system.is_empty()).then(|| ("system".into(), content_of(system))));
     let tools: Vec<Value> = tools.iter().map(api.tool).collect();
     out.extend((!tools.is_empty()).then(|| ("tools".into(), tools.into())));
@@ -80,7 +80,7 @@ fn request(session: &Session, lost: &mut ExportLosses, api: &Api) -> String {
 
 const CHAT: Api = Api {
     system_apart: false,
-    tool: |t| t.as_function(),
+    tool: as_function,
     user: |parts, lost| chat_content(parts, true, lost),
     reply: chat_reply,
     results: |results, lost| {
@@ -118,23 +118,15 @@ fn chat_reply(reply: &AssistantEntry, lost: &mut ExportLosses) -> Value {
 
 /// Only user messages may contain images.
 fn chat_content(parts: &[Part], images: bool, lost: &mut ExportLosses) -> Value {
-    let mut list = Vec::new();
-    for part in parts {
-        match part {
-            Part::Text(text) => list.push(json!({"type": "text", "text": &**text})),
-            Part::Image(media) if images && media.media_type.starts_with("image/") => {
-                list.push(json!({"type": "image_url", "image_url": {"url": media.url}}));
-            }
-            Part::Image(_) => lost.add("files that are not images of the user"),
-            _ => lost.add("parts of other kinds"),
-        }
-    }
-    content_of(list)
+    texts_and_images(parts, lost, "files that are not images of the user", |media| {
+        let is_image = images && media.media_type.starts_with("image/");
+        is_image.then(|| json!({"type": "image_url", "image_url": {"url": media.url}}))
+    })
 }
 
 const MESSAGES: Api = Api {
     system_apart: true,
-    tool: |t| json!({"name": t.name, "description": t.description, "input_schema": t.schema}),
+    tool: Value::clone,
     user: |parts, lost| blocks("user", parts, lost),
     reply: |reply, lost| json!({"role": "assistant", "content": blocks("assistant", &reply.content(), lost)}),
     results: |results, lost| {
@@ -178,7 +170,6 @@ fn tool_result(result: &ToolEntry, lost: &mut ExportLosses) -> Value {
     out
 }
 
-/// Returns an image or a PDF file as a block.
 fn file(media: &Media, lost: &mut ExportLosses) -> Option<Value> {
     let kind = match &*media.media_type {
         "application/pdf" => "document",

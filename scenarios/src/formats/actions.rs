@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 
 use super::lines::{list_of, str_of};
 
-/// Tool name of actions without one.
 const TOOL: &str = "bash";
 
 /// Converts actions to calls, message by message.

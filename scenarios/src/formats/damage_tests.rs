@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde_json::Value;
 
 use super::*;
-use crate::{InputError, Loaded};
+use crate::{InputError, Loaded, autofacts};
 
 /// A complete recording of each form of each format, below `tests/data/recordings`.
 const SAMPLES: &[(&str, &str)] = &[
@@ -33,7 +33,10 @@ const SAMPLES: &[(&str, &str)] = &[
 fn read(format: &Format, bytes: &[u8], name: &str) -> Vec<Result<Loaded, InputError>> {
     let mut out = Vec::new();
     format.import(&Source::of_bytes(bytes, name), |one| {
-        out.push(one.map(|i| i.loaded));
+        out.push(one.map(|mut loaded| {
+            autofacts::add(&mut loaded.session);
+            loaded
+        }));
         ControlFlow::Continue(())
     });
     out

@@ -49,18 +49,21 @@ pub fn program(head: &Head) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::Source;
 
     #[test]
     fn files_of_known_programs_are_named() {
+        let program_of =
+            |text: &str| program(&Source::of_bytes(text.as_bytes(), "x.jsonl").head().unwrap());
         for (text, name) in [
             (r#"{"v":3,"id":"T-1a","messages":[{"role":"user","content":[]}]}"#, "Amp"),
             (r#"{"type":"init","session_id":"g","model":"gemini-3"}"#, "Gemini CLI"),
             (r#"{"type":"system","subtype":"init","session_id":"s"}"#, "Claude Code or Cursor"),
             (r#"[{"mapping":{},"title":"x"}]"#, "ChatGPT"),
         ] {
-            let found = program(&Head::from_text(text, "x.jsonl")).unwrap_or_default();
+            let found = program_of(text).unwrap_or_default();
             assert!(found.starts_with(name), "{found} for {text}");
         }
-        assert_eq!(program(&Head::from_text(r#"{"type":"session","id":"T-1"}"#, "x")), None);
+        assert_eq!(program_of(r#"{"type":"session","id":"T-1"}"#), None);
     }
 }

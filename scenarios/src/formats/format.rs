@@ -8,12 +8,9 @@ use ctxbench_util::plural::pluralize;
 use super::recording::Recording;
 use super::session;
 use super::source::{Head, Source};
-use crate::autofacts;
 use crate::error::{InputError, Loaded};
 
-/// Reader of a recording format.
 pub struct Format {
-    /// Name of the format for display.
     pub title: &'static str,
     /// Name for the session's source.
     pub name: &'static str,
@@ -34,10 +31,8 @@ pub(super) fn no_parts(_: &Source<'_>) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// Receives the sessions of a source.
 pub(super) type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> Result<(), Ended> + 'a;
 
-/// End of the reading of a source.
 pub(super) enum Ended {
     /// The receiver wants no more sessions.
     Enough,
@@ -78,39 +73,18 @@ impl Format {
         let _ = sink(Err(error));
     }
 
-    /// Converts a recording to a session.
-    pub fn session(&self, recording: Recording, file: &str) -> Result<Loaded, InputError> {
-        session::put_together(recording, self.name, file)
-    }
-
-    /// Imports the sessions of a source with their facts, one at a time; see [`autofacts`].
+    /// Imports the sessions of a source one at a time. Does not search for facts.
     pub fn import(
         &self,
         source: &Source<'_>,
-        mut sink: impl FnMut(Result<Imported, InputError>) -> ControlFlow<()>,
-    ) {
-        self.import_bare(source, |mut imported| {
-            if let Ok(imported) = &mut imported {
-                autofacts::add(&mut imported.loaded.session);
-            }
-            sink(imported)
-        });
-    }
-
-    /// Imports without finding facts.
-    pub(crate) fn import_bare(
-        &self,
-        source: &Source<'_>,
-        mut sink: impl FnMut(Result<Imported, InputError>) -> ControlFlow<()>,
+        mut sink: impl FnMut(Result<Loaded, InputError>) -> ControlFlow<()>,
     ) {
         self.recordings(source, &mut |recording| {
             let imported = recording.and_then(|mut recording| {
                 let beside = std::mem::take(&mut recording.beside);
-                let mut loaded = self.session(recording, source.name())?;
-                if !beside.is_empty() {
-                    loaded.warnings.push(companions_note(&beside));
-                }
-                Ok(Imported { loaded, beside })
+                let mut loaded = session::put_together(recording, self.name, source.name())?;
+                loaded.warnings.extend((!beside.is_empty()).then(|| companions_note(&beside)));
+                Ok(Loaded { beside, ..loaded })
             });
             sink(imported)
         });
@@ -120,24 +94,15 @@ impl Format {
     pub fn import_all(&self, source: &Source<'_>) -> Result<Vec<Loaded>, InputError> {
         let mut all = Vec::new();
         self.import(source, |imported| {
-            all.push(imported.map(|i| i.loaded));
+            all.push(imported);
             ControlFlow::Continue(())
         });
         all.into_iter().collect()
     }
 }
 
-/// Returns a note with the companion files that were read.
 fn companions_note(beside: &[PathBuf]) -> String {
     let names: Vec<String> = beside.iter().map(|p| p.display().to_string()).collect();
     let (n, names) = (pluralize(names.len(), "file"), names.join(", "));
     format!("also read {n} next to it; line numbers count all of them together: {names}")
-}
-
-/// A session of a source.
-#[derive(Debug)]
-pub struct Imported {
-    pub loaded: Loaded,
-    /// Companion files that were read.
-    pub beside: Vec<PathBuf>,
 }

@@ -102,7 +102,6 @@ impl<'a> Document<'a> {
         Document { text, file, line: 1 }
     }
 
-    /// Parses the members of an object.
     pub(super) fn members(&self) -> Result<Members<'a>, InputError> {
         serde_json::from_str(self.text).map(Members).map_err(|e| self.error(&e))
     }

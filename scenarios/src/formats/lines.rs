@@ -180,12 +180,10 @@ pub(super) fn object_in<'a>(object: &'a Map<String, Value>, key: &str) -> &'a Ma
     object_of(object, key).unwrap_or(&EMPTY)
 }
 
-/// Returns the items of a list, or none if there is no list.
 pub(super) fn list_of<'a>(object: &'a Map<String, Value>, key: &str) -> &'a [Value] {
     object.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the objects in a list.
 pub(super) fn objects<'a>(
     object: &'a Map<String, Value>,
     key: &str,

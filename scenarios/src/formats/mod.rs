@@ -39,7 +39,8 @@ pub(crate) mod time;
 mod unpack;
 
 pub use foreign::program as foreign_program;
-pub use format::{Format, Imported};
+pub use format::Format;
+pub(crate) use messages::definition;
 pub use recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
     RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
@@ -81,12 +82,10 @@ pub fn detect_head(head: &Head) -> Option<&'static Format> {
     ALL.iter().copied().find(|f| (f.sniff)(head))
 }
 
-/// Returns the format with this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
     ALL.iter().copied().find(|f| f.name == name)
 }
 
-/// Returns the names of all formats.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|f| f.name).collect()
 }
@@ -94,11 +93,8 @@ pub fn names() -> Vec<&'static str> {
 /// Returns the titles of all formats as text: "A, B or C".
 pub fn titles() -> String {
     let titles: Vec<&str> = ALL.iter().map(|f| f.title).collect();
-    match titles.split_last() {
-        Some((last, [])) => last.to_string(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
-    }
+    let (last, others) = titles.split_last().expect("there are formats");
+    format!("{} or {last}", others.join(", "))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub(super) use super::recording::{
     RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, added, cost, known, tokens,
     weigh_reasoning,
 };
-pub(super) use super::source::{Head, Source, unpacked};
+pub(super) use super::source::{Head, Source, listed, unpacked};
 pub(super) use super::time;
 pub(super) use crate::error::InputError;
 pub(super) use crate::escapes;

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::tokens::o200k;
 use ctxbench_formats::{argument_text, image_at};
@@ -36,7 +35,6 @@ pub struct Recording {
     /// First line that is not a JSON object, with the reason. Calls next to a lost line cannot be
     /// compared.
     pub broken: Option<(usize, String)>,
-    /// Companion files that were read as well.
     pub beside: Vec<PathBuf>,
     /// Warnings about lines that cannot be read.
     pub warnings: Vec<String>,
@@ -140,12 +138,10 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// Creates content for the model.
     pub(super) fn input(pieces: Vec<MessagePart>) -> StepKind {
         StepKind::Input(Input { id: None, pieces })
     }
 
-    /// Creates a message of the user.
     pub(super) fn question(id: Option<String>, mut pieces: Vec<MessagePart>) -> StepKind {
         if pieces.is_empty() {
             // An empty message still counts as a message.
@@ -154,7 +150,6 @@ impl StepKind {
         StepKind::Input(Input { id, pieces })
     }
 
-    /// Creates the result of a call.
     pub(super) fn result(call_id: String, pieces: Vec<MessagePart>, is_error: bool) -> StepKind {
         StepKind::input(vec![MessagePart::Result { call_id, pieces, is_error }])
     }
@@ -223,7 +218,6 @@ impl RecordingReply {
         }
     }
 
-    /// Adds a further part of the same reply.
     pub(super) fn join(&mut self, more: RecordingReply) {
         self.pieces.extend(more.pieces);
         if more.counters.is_ok() {
@@ -310,12 +304,6 @@ impl MessagePart {
         MessagePart::Said(image_at(url))
     }
 
-    /// Creates an image of this type.
-    pub(super) fn image_of(media_type: &str, url: &str) -> MessagePart {
-        let (media_type, url) = (media_type.to_string(), url.to_string());
-        MessagePart::Said(Part::Image(Media { media_type, url, name: None }))
-    }
-
     /// Marks what is said as added by the program.
     pub(super) fn added(self, place: ContextPlace) -> MessagePart {
         match self {
@@ -354,7 +342,6 @@ pub struct Counters {
     /// Written tokens with the long lifetime; the others have the short one. `None` if the
     /// lifetime is unknown.
     pub write_1h: Option<u64>,
-    /// Identity of the call and what changes its price.
     pub billing: Billing,
     /// Values that are not numbers of tokens.
     pub wrong: Vec<InvalidCounter>,
@@ -365,12 +352,10 @@ pub struct Counters {
 pub struct InvalidCounter {
     /// Name and value of the counter.
     pub told: String,
-    /// Value that is used instead.
     pub taken: u64,
 }
 
 impl Counters {
-    /// Returns the tokens of the whole prompt.
     pub fn prompt(&self) -> u64 {
         self.input.saturating_add(self.read).saturating_add(self.write)
     }

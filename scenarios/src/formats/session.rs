@@ -11,6 +11,7 @@ use ctxbench_session::{
     ToolEntry, UserEntry, calibration,
 };
 
+use super::lines::first_line;
 use super::recording::{
     ContextPlace, Counters, Input, MessagePart, Recording, RecordingCompaction, RecordingReply,
     RecordingStep, StepKind, View, wrong_counters,
@@ -21,7 +22,6 @@ use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{InputError, Loaded};
 
-/// Builds the session at the end of a recording.
 pub(super) fn put_together(
     recording: Recording,
     format: &str,
@@ -289,7 +289,6 @@ impl SessionBuilder {
         self.items.iter().any(|i| i.entry.is_message() && of_window(&i.entry))
     }
 
-    /// Adds an entry that is not a message.
     fn entry(&mut self, entry: Entry) {
         self.items.push(Located { line: self.line, entry });
     }
@@ -422,7 +421,7 @@ impl SessionBuilder {
         let numbers = bounds::of_header(&mut loaded.session.header);
         bounds::clamp(numbers, file, 1, &mut self.warnings);
         self.warnings.append(&mut loaded.warnings);
-        Ok(Loaded { session: loaded.session, warnings: self.warnings })
+        Ok(Loaded { warnings: self.warnings, ..loaded })
     }
 
     /// Returns the id if it is unused, or else a new id derived from it.
@@ -438,32 +437,26 @@ impl SessionBuilder {
     }
 }
 
-impl From<Counters> for RecordedUsage {
-    fn from(c: Counters) -> RecordedUsage {
-        let Counters { input, output, read, write, write_1h, billing, .. } = c;
-        let long = write_1h.unwrap_or_default().min(write);
-        RecordedUsage {
-            input,
-            output,
-            cache_read: read,
-            cache_write: write - long,
-            cache_write_1h: long,
-            output_estimate: None,
-            billing,
-        }
-    }
-}
-
 /// Returns the counters of a reply. If the output counter is a stub, the count of its parts is
 /// added as an estimate.
 fn counted(reply: &RecordingReply) -> Option<RecordedUsage> {
-    let mut usage = RecordedUsage::from(reply.counters.clone().ok()?);
-    if reply.output_is_stub {
+    let Counters { input, output, read, write, write_1h, billing, .. } =
+        reply.counters.clone().ok()?;
+    let long = write_1h.unwrap_or_default().min(write);
+    let estimate = || {
         let by = calibration::counting_of(reply.model.as_deref()).for_visible_text();
         let parts = reply.pieces.iter().cloned().filter_map(MessagePart::into_part);
-        usage.output_estimate = Some(parts.map(|p| by.block(p.size())).sum());
-    }
-    Some(usage)
+        parts.map(|p| by.block(p.size())).sum()
+    };
+    Some(RecordedUsage {
+        input,
+        output,
+        cache_read: read,
+        cache_write: write - long,
+        cache_write_1h: long,
+        output_estimate: reply.output_is_stub.then(estimate),
+        billing,
+    })
 }
 
 /// Returns a single plain text as text, and anything else as parts.
@@ -477,15 +470,8 @@ fn single_text(parts: Vec<Part>) -> (Option<Arc<str>>, Option<Vec<Part>>) {
 
 /// Returns the first line of the user's last text in the message, cut after 80 characters.
 fn title(item: &Located) -> Option<String> {
-    let Entry::User(user) = &item.entry else { return None };
-    if user.agent.is_some() {
-        return None;
-    }
-    let text = user.content().into_iter().rev().find_map(|p| match p {
-        Part::Text(text) if !text.trim().is_empty() => Some(text),
-        _ => None,
-    })?;
-    let line = text.trim().lines().next().unwrap_or_default();
+    let Entry::User(user @ UserEntry { agent: None, .. }) = &item.entry else { return None };
+    let line = user.content().iter().rev().filter_map(Part::as_text).find_map(first_line)?;
     let short: String = line.chars().take(80).collect();
-    Some(if short.len() < line.len() { format!("{}…", short.trim_end()) } else { short })
+    Some(if short.len() < line.len() { format!("{}…", short.trim_end()) } else { line })
 }

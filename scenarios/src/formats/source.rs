@@ -24,7 +24,6 @@ use crate::error::InputError;
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// Number of lines of the beginning that are parsed.
 const HEAD_LINES: usize = 20;
 
 /// A file, a folder, a member of an archive or bytes.
@@ -47,13 +46,6 @@ enum Raw<'a> {
     },
 }
 
-/// Encoding of a file's bytes.
-enum Encoding {
-    Plain,
-    Packed(Packing),
-    Zip,
-}
-
 impl<'a> Source<'a> {
     /// Creates a source for a file or folder. Its name in messages excludes parent folders.
     pub fn at(path: &'a Path) -> Source<'a> {
@@ -67,7 +59,6 @@ impl<'a> Source<'a> {
         Source { name: name.to_string(), raw: Raw::Bytes(bytes), alone: true }
     }
 
-    /// Sets the name for messages.
     pub fn called(self, name: &str) -> Source<'a> {
         Source { name: name.to_string(), ..self }
     }
@@ -77,7 +68,6 @@ impl<'a> Source<'a> {
         Source { alone: true, ..self }
     }
 
-    /// Returns the name for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -95,9 +85,8 @@ impl<'a> Source<'a> {
     /// Returns the path of an uncompressed file or folder, or `None` for sources in memory, in an
     /// archive or compressed.
     pub fn path(&self) -> Option<&'a Path> {
-        let path = self.disk_path()?;
-        let plain = path.is_dir() || matches!(self.form(), Ok(Encoding::Plain) | Err(_));
-        plain.then_some(path)
+        let packed = |start: Vec<u8>| Packing::detect(&start).is_some() || is_zip(&start);
+        self.disk_path().filter(|_| !self.start().is_ok_and(packed))
     }
 
     fn disk_path(&self) -> Option<&'a Path> {
@@ -126,15 +115,14 @@ impl<'a> Source<'a> {
             Raw::Member { archive, .. } => archive.has(path),
             _ => path.is_file(),
         };
-        let packed = unpack::ENDINGS.iter().map(|ending| {
+        let named = |ending| {
             let mut name = path.as_os_str().to_owned();
             name.push(ending);
-            name.into()
-        });
-        std::iter::once(path.to_path_buf()).chain(packed).find(exists)
+            PathBuf::from(name)
+        };
+        std::iter::once("").chain(unpack::ENDINGS).map(named).find(exists)
     }
 
-    /// Opens a companion file.
     pub(super) fn open_companion<'b>(&'b self, path: &'b Path) -> Result<Source<'b>, InputError> {
         match &self.raw {
             Raw::Member { archive, .. } => archive.member(&path.to_string_lossy()),
@@ -152,10 +140,9 @@ impl<'a> Source<'a> {
             // A folder that cannot be read has no files.
             return files::walk_into(folder, |_| true, |_| {});
         }
-        fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect()
+        listed(folder)
     }
 
-    /// Reads the beginning of the source.
     pub fn head(&self) -> Result<Head, InputError> {
         let name = unpacked(&self.name).to_string();
         let mut head = Head { name, whole: true, ..Head::default() };
@@ -173,7 +160,7 @@ impl<'a> Source<'a> {
         let read = self.open()?.take(HEAD_BYTES).read_to_end(&mut bytes);
         read.map_err(|e| self.unread(&e))?;
         head.whole = (bytes.len() as u64) < HEAD_BYTES;
-        head.text = decoded(Cow::Owned(bytes)).into_owned();
+        head.text = decoded(bytes);
         if head.text.starts_with(DATABASE)
             && let Some(path) = self.disk_path()
         {
@@ -184,112 +171,96 @@ impl<'a> Source<'a> {
 
     /// Returns the zip archive, or `None` if the source is not one.
     pub fn archive(&self) -> Result<Option<Archive>, InputError> {
-        match (&self.raw, self.form()?) {
-            (Raw::Member { .. }, Encoding::Zip) => {
+        match &self.raw {
+            _ if !is_zip(&self.start()?) => Ok(None),
+            Raw::Member { .. } => {
                 let (what, fix) = ("an archive in an archive is not read", "unpack it first");
                 Err(InputError::new(1, what, "a file that is not an archive", fix).at(&self.name))
             }
-            (Raw::Bytes(bytes), Encoding::Zip) => {
+            Raw::Bytes(bytes) => {
                 Archive::open(&self.name, Box::new(io::Cursor::new(bytes.to_vec()))).map(Some)
             }
-            (Raw::Path(path), Encoding::Zip) => {
-                Archive::open(&self.name, Box::new(self.file(path)?)).map(Some)
-            }
-            _ => Ok(None),
+            Raw::Path(path) => Archive::open(&self.name, Box::new(self.file(path)?)).map(Some),
         }
     }
 
     /// Returns the whole text, decoded from UTF-8 or, with its mark, UTF-16. Invalid bytes are
     /// replaced.
-    pub fn text(&self) -> Result<Cow<'_, str>, InputError> {
-        let plain = matches!(self.form()?, Encoding::Plain);
-        match &self.raw {
-            Raw::Bytes(bytes) if plain => return Ok(decoded(Cow::Borrowed(bytes))),
-            Raw::Member { bytes, .. } if plain => return Ok(decoded(Cow::Borrowed(bytes))),
-            _ => {}
-        }
+    pub fn text(&self) -> Result<String, InputError> {
         let mut bytes = Vec::new();
         // The size of an uncompressed file is known.
-        let most = if plain { u64::MAX } else { MAX_HELD_BYTES };
+        let packed = Packing::detect(&self.start()?).is_some();
+        let most = if packed { MAX_HELD_BYTES } else { u64::MAX };
         self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
             let what = format!("more than {} MiB of one document in it", most >> 20);
             return Err(self.unread(&io::Error::other(what)));
         }
-        Ok(decoded(Cow::Owned(bytes)))
+        Ok(decoded(bytes))
     }
 
     /// Returns the lines with content one at a time, numbered from 1.
     pub fn lines(&self) -> Result<Box<dyn Iterator<Item = NumberedLine> + '_>, InputError> {
-        let mut reader = Some(self.utf8()?);
-        let name = self.name.clone();
-        let mut number = 0;
-        let next = move || loop {
-            number += 1;
-            let mut bytes = Vec::new();
-            match reader.as_mut()?.read_until(b'\n', &mut bytes) {
-                Ok(0) => reader = None,
-                Ok(_) => {}
-                Err(e) => {
-                    // No lines follow an error.
-                    reader = None;
-                    return Some(Err(unread(&name, number, &e)));
-                }
+        let mut failed = false;
+        let lines = (1..).zip(self.utf8()?.split(b'\n')).map_while(move |(number, line)| {
+            // No lines follow an error.
+            let ended = std::mem::replace(&mut failed, line.is_err());
+            (!ended).then_some((number, line))
+        });
+        let content = |(number, line): (usize, io::Result<Vec<u8>>)| match line.map(text_of) {
+            Ok(text) => {
+                let text = text.trim_start_matches('\u{feff}').trim();
+                (!text.is_empty()).then(|| Ok((number, text.to_string())))
             }
-            let text = text_of(bytes);
-            let text = text.trim_start_matches('\u{feff}').trim();
-            if !text.is_empty() {
-                return Some(Ok((number, text.to_string())));
-            }
+            Err(e) => Some(Err(unread(&self.name, number, &e))),
         };
-        Ok(Box::new(std::iter::from_fn(next)))
+        Ok(Box::new(lines.filter_map(content)))
     }
 
     /// Returns a stream of the text in UTF-8. UTF-16 is converted in memory, because long files do
     /// not use it.
-    pub fn utf8(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
+    fn utf8(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
         let mut reader = self.open()?;
         let start = reader.fill_buf().map_err(|e| self.unread(&e))?;
         let wide = matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         if wide {
-            return Ok(Box::new(io::Cursor::new(self.text()?.into_owned().into_bytes())));
+            return Ok(Box::new(io::Cursor::new(self.text()?.into_bytes())));
         }
         Ok(reader)
     }
 
-    /// Returns a stream of the unpacked bytes.
     pub fn open(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
-        let packed = match self.form()? {
-            Encoding::Packed(packing) => Some(packing),
-            Encoding::Plain | Encoding::Zip => None,
-        };
-        let raw = self.raw()?;
-        Ok(match packed {
-            Some(packing) => packing.unpacked(raw),
+        let packing = Packing::detect(&self.start()?);
+        let (raw, size) = self.raw()?;
+        Ok(match packing {
+            Some(packing) => packing.unpacked(raw, size),
             None => raw,
         })
     }
 
-    fn raw(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
-        Ok(match &self.raw {
-            Raw::Path(path) => Box::new(self.file(path)?),
-            Raw::Bytes(bytes) => Box::new(*bytes),
-            Raw::Member { bytes, .. } => Box::new(&bytes[..]),
-        })
+    /// Returns a stream of the bytes as they are, and their number.
+    fn raw(&self) -> Result<(Box<dyn BufRead + '_>, u64), InputError> {
+        let bytes = match &self.raw {
+            Raw::Path(path) => {
+                let file = self.file(path)?;
+                let size = file.get_ref().metadata().map_or(0, |found| found.len());
+                return Ok((Box::new(file), size));
+            }
+            Raw::Bytes(bytes) => *bytes,
+            Raw::Member { bytes, .. } => bytes,
+        };
+        Ok((Box::new(bytes), bytes.len() as u64))
     }
 
     fn file(&self, path: &Path) -> Result<io::BufReader<fs::File>, InputError> {
         Ok(io::BufReader::new(fs::File::open(path).map_err(|e| self.unread(&e))?))
     }
 
-    fn form(&self) -> Result<Encoding, InputError> {
+    /// Returns the first bytes, which determine the encoding.
+    fn start(&self) -> Result<Vec<u8>, InputError> {
         let mut start = Vec::new();
-        self.raw()?.take(4).read_to_end(&mut start).map_err(|e| self.unread(&e))?;
-        Ok(match Packing::detect(&start) {
-            Some(packing) => Encoding::Packed(packing),
-            None if is_zip(&start) => Encoding::Zip,
-            None => Encoding::Plain,
-        })
+        self.raw()?.0.take(4).read_to_end(&mut start).map_err(|e| self.unread(&e))?;
+        Ok(start)
     }
 
     fn unread(&self, e: &io::Error) -> InputError {
@@ -297,7 +268,14 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Beginning of a SQLite database.
+/// Returns the entries of a folder, sorted by name.
+pub(super) fn listed(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut paths: Vec<PathBuf> = entries.map(|e| e.path()).collect();
+    paths.sort();
+    paths
+}
+
 pub(super) const DATABASE: &str = "SQLite format 3\0";
 
 /// Returns the beginning of a database's write-ahead log, which contains the tables of a new
@@ -320,7 +298,6 @@ pub(crate) fn unpacked(name: &str) -> &str {
     unpack::ENDINGS.iter().find_map(without).unwrap_or(name)
 }
 
-/// A line and its number.
 pub type NumberedLine = Result<(usize, String), InputError>;
 
 pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
@@ -338,22 +315,18 @@ pub(super) fn text_of(bytes: Vec<u8>) -> String {
 }
 
 /// Decodes bytes as text without a byte order mark.
-pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
-    let wide = |unit: fn([u8; 2]) -> u16| {
-        let units = bytes[2..].chunks_exact(2).map(|b| unit([b[0], b[1]]));
-        let text = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
-        Cow::Owned(text.collect())
+fn decoded(mut bytes: Vec<u8>) -> String {
+    let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units = bytes.chunks_exact(2).map(|b| unit([b[0], b[1]]));
+        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
     };
-    match *bytes {
-        [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
-        _ => match bytes {
-            Cow::Borrowed(b) => String::from_utf8_lossy(b.strip_prefix(MARK).unwrap_or(b)),
-            Cow::Owned(mut b) => {
-                b.drain(..if b.starts_with(MARK) { MARK.len() } else { 0 });
-                Cow::Owned(text_of(b))
-            }
-        },
+    match &*bytes {
+        [0xff, 0xfe, text @ ..] => wide(text, u16::from_le_bytes),
+        [0xfe, 0xff, text @ ..] => wide(text, u16::from_be_bytes),
+        _ => {
+            bytes.drain(..if bytes.starts_with(MARK) { MARK.len() } else { 0 });
+            text_of(bytes)
+        }
     }
 }
 
@@ -366,7 +339,6 @@ pub struct Head {
     /// Names of a zip archive's files with their folders, such as `samples/1.json`; `None` = not an
     /// archive.
     pub members: Option<Vec<String>>,
-    /// The first text of a file.
     pub text: String,
     /// Whether `text` is the whole file.
     pub whole: bool,
@@ -375,11 +347,6 @@ pub struct Head {
 }
 
 impl Head {
-    /// Creates a head from a complete text.
-    pub fn from_text(text: &str, name: &str) -> Head {
-        Head { name: name.into(), text: text.into(), whole: true, ..Head::default() }
-    }
-
     /// Returns the first JSON value, possibly truncated; null if there is none.
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| json::beginning(&self.text))
@@ -425,7 +392,6 @@ impl Head {
     }
 }
 
-/// A byte order mark.
 pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Returns the lines with content, numbered from 1.
@@ -457,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_document_is_no_row_of_lines() {
-        let is = |t: &str| Head::from_text(t, "x").is_document();
+        let is = |t: &str| Source::of_bytes(t.as_bytes(), "x").head().unwrap().is_document();
         assert!(is("{\n \"a\": 1\n}") && is("[\n{}\n]"));
         assert!(is("{\"a\":[\n{\"b\":1}\n]}") && !is("{\"a\":[\n{\"b\":1}\n{\"b\":2}"));
         assert!(

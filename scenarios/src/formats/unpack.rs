@@ -3,15 +3,12 @@
 //! A small file may expand to terabytes. Unpacked bytes are streamed, and the ratio of output to
 //! input is bounded.
 
-use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
-use std::rc::Rc;
 
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// Name extensions of compressed files.
 pub(super) const ENDINGS: [&str; 2] = [".gz", ".zst"];
 
 /// Size to which every file may unpack, regardless of its compressed size, bytes.
@@ -35,7 +32,6 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    /// Detects the compression by the first bytes.
     pub(super) fn detect(start: &[u8]) -> Option<Packing> {
         match start {
             [0x1f, 0x8b, 8, ..] => Some(Packing::Gzip),
@@ -52,42 +48,20 @@ impl Packing {
         }
     }
 
-    /// Returns a stream of the unpacked bytes.
-    pub(super) fn unpacked<'a>(self, packed: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
-        let taken = Rc::new(Cell::new(0));
-        let packed = CountingReader { inner: packed, taken: taken.clone() };
+    /// Returns a stream of the unpacked bytes. `size` is the size of the packed ones.
+    pub(super) fn unpacked<'a>(
+        self,
+        packed: impl BufRead + 'a,
+        size: u64,
+    ) -> Box<dyn BufRead + 'a> {
         let decoder: Box<dyn Read + 'a> = match self {
             Packing::Gzip => Box::new(MultiGzDecoder::new(packed)),
             Packing::Deflate => Box::new(DeflateDecoder::new(packed)),
             Packing::Zstd => Box::new(Frames { source: packed, frame: None }),
         };
-        let guarded = Guarded { decoder, packing: self, taken, given: 0 };
+        let most = FREE.max(size.saturating_mul(MAX_RATIO));
+        let guarded = Guarded { decoder, packing: self, size, most, given: 0 };
         Box::new(BufReader::with_capacity(64 << 10, guarded))
-    }
-}
-
-/// Counts the bytes that were read.
-struct CountingReader<R> {
-    inner: R,
-    taken: Rc<Cell<u64>>,
-}
-
-impl<R: BufRead> Read for CountingReader<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buf)?;
-        self.taken.set(self.taken.get() + n as u64);
-        Ok(n)
-    }
-}
-
-impl<R: BufRead> BufRead for CountingReader<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.inner.fill_buf()
-    }
-
-    fn consume(&mut self, n: usize) {
-        self.taken.set(self.taken.get() + n as u64);
-        self.inner.consume(n);
     }
 }
 
@@ -95,7 +69,8 @@ impl<R: BufRead> BufRead for CountingReader<R> {
 struct Guarded<'a> {
     decoder: Box<dyn Read + 'a>,
     packing: Packing,
-    taken: Rc<Cell<u64>>,
+    size: u64,
+    most: u64,
     given: u64,
 }
 
@@ -103,17 +78,16 @@ impl Read for Guarded<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let title = self.packing.title();
         let n = self.decoder.read(buf).map_err(|e| match e.kind() {
-            io::ErrorKind::Interrupted => e,
             io::ErrorKind::UnexpectedEof => {
                 io::Error::other(format!("the {title} data in it breaks off"))
             }
             _ => io::Error::other(format!("the {title} data in it is damaged: {e}")),
         })?;
         self.given += n as u64;
-        if self.given > FREE && self.given / MAX_RATIO > self.taken.get() {
-            let (taken, mib) = (self.taken.get(), self.given >> 20);
+        if self.given > self.most {
+            let (size, mib) = (self.size, self.most >> 20);
             let what =
-                format!("its first {taken} bytes give more than {mib} MiB, which no session does");
+                format!("its first {size} bytes give more than {mib} MiB, which no session does");
             return Err(io::Error::other(what));
         }
         Ok(n)

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use ctxbench_util::nearest;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
@@ -42,13 +42,15 @@ pub struct ExpectedCell {
     pub value: Expected,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
 pub enum Expected {
     /// Exactly this number.
     Number(f64),
     /// Exactly this text. `n/a` = no value.
     Word(String),
     /// A number in this inclusive range. Each bound is optional.
+    #[serde(deserialize_with = "range")]
     Within(Option<f64>, Option<f64>),
 }
 
@@ -77,20 +79,14 @@ pub(crate) struct ExpectTable {
 /// Keys of `[expect]` other than tables of strategies.
 const CHECKS: &[&str] = &["requests", "steps"];
 
-/// Value of a column, as written.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WrittenCell {
-    Number(f64),
-    Word(String),
-    Range(Range),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Range {
-    min: Option<f64>,
-    max: Option<f64>,
+fn range<'de, D: Deserializer<'de>>(from: D) -> Result<(Option<f64>, Option<f64>), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Range {
+        min: Option<f64>,
+        max: Option<f64>,
+    }
+    Range::deserialize(from).map(|Range { min, max }| (min, max))
 }
 
 impl ScenarioReader<'_> {
@@ -126,15 +122,14 @@ fn cell(
     value: &Spanned<DeValue<'_>>,
     line: usize,
 ) -> Result<ExpectedCell, InputError> {
-    let value = match WrittenCell::deserialize(ValueDeserializer::from(value.clone())) {
-        Ok(WrittenCell::Number(n)) if n.is_finite() => Some(Expected::Number(n)),
-        Ok(WrittenCell::Word(word)) => Some(Expected::Word(word)),
-        Ok(WrittenCell::Range(Range { min, max })) => {
-            let is_one = min.or(max).is_some() && min.zip(max).is_none_or(|(min, max)| min <= max);
-            is_one.then_some(Expected::Within(min, max))
-        }
-        _ => None,
+    let is_sound = |value: &Expected| match value {
+        Expected::Number(n) => n.is_finite(),
+        Expected::Word(_) => true,
+        Expected::Within(Some(min), Some(max)) => min <= max,
+        Expected::Within(min, max) => min.or(*max).is_some(),
     };
+    let value = Expected::deserialize(ValueDeserializer::from(value.clone()));
+    let value = value.ok().filter(is_sound);
     let column = column.to_string();
     value.map(|value| ExpectedCell { column: column.clone(), line, value }).ok_or_else(|| {
         let expected =

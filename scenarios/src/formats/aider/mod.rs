@@ -36,7 +36,6 @@ pub(super) const FORMAT: Format = Format {
 
 const START: &str = "# aider chat started at ";
 
-/// Name of the request history.
 const REQUESTS: &str = ".aider.llm.history";
 
 fn sniff(head: &Head) -> bool {
@@ -201,18 +200,15 @@ impl Chat {
     }
 }
 
-/// Returns whether the steps contain a message.
 fn has_reply(steps: &[RecordingStep]) -> bool {
     steps.iter().any(|s| matches!(s.what, StepKind::Input(_) | StepKind::Reply(_)))
 }
 
-/// Converts a time to a part of a name.
 fn digits(time: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     time.chars().map(kept).collect::<String>().trim_matches('-').to_string()
 }
 
-/// Returns the model that the program reports.
 fn model_of(text: &str) -> Option<String> {
     let name = |l: &str| {
         let rest =

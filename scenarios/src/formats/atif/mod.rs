@@ -151,12 +151,10 @@ impl AtifReader<'_> {
     }
 }
 
-/// Returns the references of a result to trajectories of subagents.
 fn subagents_of(result: &Value) -> &[Value] {
     result.as_object().map_or(&[], |r| list_of(r, "subagent_trajectory_ref"))
 }
 
-/// Returns the files that a trajectory refers to.
 fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     let Ok(text) = source.text() else { return Vec::new() };
     let whole: Value = escapes::from_str(&text).unwrap_or_default();
@@ -165,7 +163,6 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     results.flat_map(subagents_of).filter_map(|r| companion(r, source)).collect()
 }
 
-/// Returns the companion file that a reference names.
 fn companion(reference: &Value, source: &Source<'_>) -> Option<PathBuf> {
     // A recording from elsewhere must not be able to show files of this machine.
     let plain = |p: &&str| Path::new(p).components().all(|c| matches!(c, Component::Normal(_)));
@@ -173,7 +170,6 @@ fn companion(reference: &Value, source: &Source<'_>) -> Option<PathBuf> {
     source.companion(&source.folder()?.parent()?.join(name))
 }
 
-/// Converts a step to a chat message.
 fn message(role: &str, o: &Map<String, Value>) -> Map<String, Value> {
     let call = |call: &Map<String, Value>| {
         let function =

@@ -59,7 +59,6 @@ fn given_up(lines: &[&RecordedLine]) -> HashSet<usize> {
     out
 }
 
-/// Returns whether a boundary keeps a message before it.
 fn preserves(boundary: &RecordedLine, uuid: &str) -> bool {
     let meta = object_in(&boundary.object, "compactMetadata");
     let tail = str_of(object_in(meta, "preservedSegment"), "tailUuid");
@@ -103,7 +102,6 @@ fn piece(lines: &[&RecordedLine], keep: &mut HashSet<usize>) {
     }
 }
 
-/// Returns the index of each line, by its id.
 fn by_uuid<'a>(lines: &[&'a RecordedLine]) -> HashMap<&'a str, usize> {
     let lines = lines.iter().enumerate();
     lines.filter_map(|(i, l)| Some((str_of(&l.object, "uuid")?, i))).collect()

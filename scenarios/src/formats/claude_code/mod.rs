@@ -131,15 +131,8 @@ impl TranscriptReader {
             return;
         }
         for (view, what) in inside {
-            let (line, stamp, agent) = (step.line, step.stamp.clone(), step.agent.clone());
-            self.out.steps.push(RecordingStep {
-                line,
-                stamp,
-                agent,
-                view,
-                what,
-                ..Default::default()
-            });
+            let unnamed = RecordingStep { name: None, parent: None, ..step.clone() };
+            self.out.steps.push(RecordingStep { view, what, ..unnamed });
         }
     }
 

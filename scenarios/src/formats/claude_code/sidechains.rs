@@ -8,9 +8,7 @@ use std::collections::{HashMap, HashSet};
 use crate::formats::prelude::*;
 use ctxbench_core::tokens::content_hash;
 
-/// Lines of a transcript by conversation.
 pub(super) struct Conversations {
-    /// Lines in file order.
     pub(super) lines: Vec<Spoken>,
     /// The file is the transcript of one subagent.
     pub(super) of_subagent: bool,
@@ -18,14 +16,12 @@ pub(super) struct Conversations {
     pub(super) asides: HashSet<String>,
 }
 
-/// A line and the subagent that it belongs to.
 pub(super) struct Spoken {
     pub(super) agent: Option<String>,
     pub(super) line: RecordedLine,
 }
 
 impl Conversations {
-    /// Returns the lines of each conversation.
     pub(super) fn windows(&self) -> Vec<Vec<&RecordedLine>> {
         let mut windows: HashMap<Option<&str>, Vec<&RecordedLine>> = HashMap::new();
         for spoken in &self.lines {

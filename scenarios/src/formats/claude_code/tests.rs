@@ -3,7 +3,7 @@ use ctxbench_session::{Billing, Entry, RecordedCompaction, RecordedUsage, Sessio
 use super::*;
 use crate::Loaded;
 use crate::formats::Source;
-use crate::formats::testing::{assert_contains, counted, describe, times};
+use crate::formats::testing::{self, assert_contains, counted, describe, times};
 
 const MAIN: &str = r#"{"type":"file-history-snapshot","messageId":"u1","snapshot":{}}
 {"type":"user","uuid":"u0","parentUuid":null,"sessionId":"s","isSidechain":false,"isMeta":true,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"caveat"}}
@@ -25,13 +25,12 @@ const MAIN: &str = r#"{"type":"file-history-snapshot","messageId":"u1","snapshot
 
 fn import(text: &str) -> (Session, Vec<String>) {
     let source = Source::of_bytes(text.as_bytes(), "rec.jsonl");
-    let loaded = FORMAT.import_all(&source).unwrap().remove(0);
+    let loaded = testing::import("claude-code", &source).remove(0);
     (loaded.session, loaded.warnings)
 }
 
 #[test]
 fn a_transcript_becomes_a_session() {
-    assert!(sniff(&Head::from_text(MAIN, "x.jsonl")));
     let (s, warnings) = import(MAIN);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
@@ -60,7 +59,6 @@ fn a_transcript_becomes_a_session() {
     assert_eq!(s.header.prefix_tokens, Some(153 - estimated(&["caveat", "find it"])));
 }
 
-/// Returns the ids of messages, and of calls for results.
 fn keys(session: &Session) -> Vec<&str> {
     session.entries.iter().filter_map(Entry::key).collect()
 }

@@ -35,7 +35,6 @@ fn companions(input: &Source<'_>) -> [Option<PathBuf>; 2] {
     ["ui_messages.json", "task_metadata.json"].map(|name| input.companion(&folder?.join(name)))
 }
 
-/// A request with its counters.
 struct BilledRequest {
     at_ms: Option<u64>,
     counters: Counters,
@@ -129,12 +128,8 @@ fn steps(
         let model = told.or_else(|| model_at(ms));
         object.extend(model.map(|name| ("model".to_string(), json!(name))));
         object.extend(ms.and_then(time_of).map(|time| ("timestamp".to_string(), json!(time))));
+        reader.counters = request.map(|request| request.counters);
         reader.item(number, &object);
-        if let (Some(StepKind::Reply(reply)), Some(request)) =
-            (reader.out.steps.last_mut().map(|s| &mut s.what), request)
-        {
-            reply.counters = Ok(request.counters);
-        }
     }
     let line = reader.out.steps.last().map_or(1, |step| step.line);
     let rest = requests.chain(deleted).map(|request| alone(line, request, &model_at));

@@ -26,7 +26,6 @@ impl CallRecord {
         (self.counters.prompt() > 0).then(|| self.counters.context())
     }
 
-    /// Returns the counters as a reply without content.
     pub(super) fn reply(self, response: String, model: Option<String>) -> RecordingReply {
         RecordingReply {
             model,
@@ -46,13 +45,10 @@ impl CallRecord {
 pub(super) struct RolloutCalls {
     /// Name and steps of the reply that has no counters yet.
     open: Option<(String, Vec<usize>)>,
-    /// Searches of the web in the open reply.
     pub(super) searches: u64,
-    /// The open reply is complete.
     ended: bool,
     /// Newest counters with their steps, until another line repeats them.
     newest: Option<(CallRecord, Vec<usize>)>,
-    /// Counters without a reply.
     pub(super) unreplied: Option<(RecordingStep, RecordingReply)>,
 }
 

@@ -98,7 +98,6 @@ struct RolloutReader {
     thread: Option<String>,
     /// Number of the first line of a subagent's own history, from 0.
     own_from: u64,
-    /// Whether the system prompt was already read.
     system: bool,
     /// Name of the newest step, the parent of the next one.
     tip: Option<String>,
@@ -145,7 +144,6 @@ impl RolloutReader {
         self.records.push(record);
     }
 
-    /// Adds a step that follows the newest one.
     fn chained(&mut self, at: RecordingStep, what: StepKind) {
         let name = Some(format!("step {}", self.out.steps.len()));
         let parent = std::mem::replace(&mut self.tip, name.clone());

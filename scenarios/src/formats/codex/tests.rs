@@ -27,13 +27,12 @@ const ROLLOUT: &str = r##"{"timestamp":"2026-01-01T00:00:00.000Z","type":"sessio
 
 fn import(text: &str) -> (Session, Vec<String>) {
     let source = Source::of_bytes(text.as_bytes(), "rollout-1.jsonl");
-    let loaded = FORMAT.import_all(&source).unwrap().remove(0);
+    let loaded = testing::import("codex", &source).remove(0);
     (loaded.session, loaded.warnings)
 }
 
 #[test]
 fn a_rollout_becomes_a_session() {
-    assert!(sniff(&Head::from_text(ROLLOUT, "x.jsonl")));
     let (s, warnings) = import(ROLLOUT);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
@@ -67,7 +66,6 @@ fn old_rollouts_are_bare_items() {
 {"type":"local_shell_call","call_id":"c1","status":"completed","action":{"type":"exec","command":["ls"]}}
 {"type":"function_call_output","call_id":"c1","output":{"content":"a b","success":false}}
 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"two"}]}"#;
-    assert!(sniff(&Head::from_text(text, "x.jsonl")));
     let (s, warnings) = import(text);
     assert_eq!(warnings, Vec::<String>::new());
     let expected = [

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::formats::prelude::*;
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{Media, Role};
 use ctxbench_core::content::ToolCall;
 use ctxbench_core::request::Reply;
 use ctxbench_core::usage::Usage;
@@ -121,14 +121,6 @@ pub(super) fn counters(usage: &Usage) -> Option<Counters> {
     })
 }
 
-/// Converts a part of a reply.
-pub(super) fn reply_piece(part: Part) -> MessagePart {
-    match part {
-        Part::Compaction(_) => MessagePart::Opaque,
-        part => MessagePart::Said(part),
-    }
-}
-
 /// Converts an item of a prompt, or returns `None` if it is empty.
 pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<MessagePart> {
     let text = |t: &Arc<str>| Part::Text(t.clone());
@@ -154,7 +146,10 @@ pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<MessagePart>
             let pieces = words.into_iter().chain(image).collect();
             MessagePart::Result { call_id: id.to_string(), pieces, is_error: *is_error }
         }
-        Content::Image { media_type, url } => MessagePart::image_of(media_type, url),
+        Content::Image { media_type, url } => {
+            let (media_type, url) = (media_type.to_string(), url.to_string());
+            MessagePart::Said(Part::Image(Media { media_type, url, name: None }))
+        }
         Content::Compaction { text: t, .. } if !t.is_empty() => MessagePart::Said(text(t)),
         Content::Compaction { .. } => MessagePart::Opaque,
         Content::CompactionTrigger(_) => return None,

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// Version of the file format.
 pub const VERSION: u32 = 1;
 
 /// Line of a recording file.
@@ -56,11 +55,9 @@ pub enum ExchangeEnd {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// Number from 1, in order of arrival.
     pub number: u64,
     /// Arrival time of the request, ms.
     pub at_ms: u64,
-    /// Name of the wire API.
     pub wire: String,
     /// Path of the request as the provider receives it.
     pub path: String,
@@ -85,7 +82,6 @@ pub struct Exchange {
     pub first_ms: Option<u64>,
     pub end_ms: u64,
     pub ended: ExchangeEnd,
-    /// Reason of an incomplete exchange.
     pub error: Option<String>,
 }
 
@@ -141,7 +137,6 @@ struct EarlierBody {
 }
 
 impl Bodies {
-    /// Packs a body for the file.
     pub fn pack(&mut self, number: u64, text: &str) -> RequestBody {
         let usable = self.0.iter().filter(|h| h.chain < MAX_CHAIN);
         let shared = usable.map(|held| (shared(&held.text, text), held));

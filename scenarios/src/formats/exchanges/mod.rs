@@ -74,7 +74,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
 
 /// Returns whether the requests were sent to the provider itself.
 fn route(all: &seen::Exchanges) -> ProviderRoute {
-    let hosts: Vec<&str> = all.hosts.keys().map(String::as_str).collect();
+    let hosts: Vec<&str> = all.hosts.iter().map(String::as_str).collect();
     let told = hosts.join(", ");
     let of_provider = |host: &&str| {
         let addresses = wire::apis().into_iter().map(|a| a.address);
@@ -95,7 +95,6 @@ pub struct Summarised {
     pub wire: Wire,
     pub path: String,
     pub body: Arc<str>,
-    /// Text of the summary.
     pub reply: String,
     pub stop: StopReason,
     /// Input tokens by the provider's count.

@@ -1,6 +1,6 @@
 //! Exchanges of a file, decoded by their wires. Each content is stored once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
@@ -33,11 +33,9 @@ pub(super) struct ExchangeView {
     pub(super) standing: Vec<u64>,
     /// Hash of the tools; 0 = none.
     pub(super) tools: u64,
-    /// Items of the conversation.
     pub(super) items: Vec<Placed>,
     /// The reply, or the reason why there is none.
     pub(super) reply: Result<Reply, String>,
-    /// What changes the price of the reply.
     pub(super) billing: Billing,
 }
 
@@ -45,12 +43,10 @@ pub(super) struct ExchangeView {
 #[derive(Default)]
 pub(super) struct Exchanges {
     pub(super) header: Header,
-    /// Exchanges in the order of their numbers.
     pub(super) all: Vec<ExchangeView>,
     pub(super) contents: HashMap<u64, (Role, Arc<Content>)>,
     pub(super) tools: HashMap<u64, Arc<Tools>>,
-    /// Number of requests by host.
-    pub(super) hosts: BTreeMap<String, usize>,
+    pub(super) hosts: BTreeSet<String>,
 }
 
 impl Exchanges {
@@ -59,7 +55,6 @@ impl Exchanges {
         (*role, content)
     }
 
-    /// Returns whether the model wrote a content.
     pub(super) fn is_said(&self, hash: u64) -> bool {
         self.content(hash).0 == Role::Assistant
     }
@@ -85,7 +80,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
             }
             Ok(Line::CtxbenchRecording(header)) => found.header = header,
             Ok(Line::Exchange(exchange)) => {
-                *found.hosts.entry(exchange.host.clone()).or_default() += 1;
+                found.hosts.insert(exchange.host.clone());
                 let seen = found.exchange(number, *exchange, &mut bodies, &mut unknown);
                 match seen {
                     // The provider refused it, and it contains no messages.

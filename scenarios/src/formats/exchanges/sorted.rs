@@ -44,7 +44,6 @@ pub(super) struct SortedExchange {
 pub(super) struct Conversation {
     /// Indices of the exchanges, in order.
     pub(super) exchanges: Vec<usize>,
-    /// Items of the newest request.
     items: Vec<Placed>,
 }
 
@@ -52,9 +51,7 @@ pub(super) struct Conversation {
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     pub(super) conversations: Vec<Conversation>,
-    /// Each exchange, in order.
     pub(super) turns: Vec<SortedExchange>,
-    /// Exchanges that wrote a summary.
     pub(super) summaries: HashSet<usize>,
 }
 
@@ -69,7 +66,6 @@ pub(super) fn sorted(all: &Exchanges) -> Sorted {
     sorter.out
 }
 
-/// Returns whether two requests are of one kind.
 pub(super) fn of_a_kind(all: &Exchanges, a: &ExchangeView, b: &ExchangeView) -> bool {
     a.standing == b.standing || (a.tools == b.tools && a.tools != 0) || half_alike(all, a, b)
 }
@@ -170,7 +166,6 @@ impl Sorter<'_> {
         Some(SortedExchange { conversation, relation, new })
     }
 
-    /// Compares a request with a conversation.
     fn shared(&self, i: usize, conversation: usize) -> KnownItems {
         let (before, items) = (&self.out.conversations[conversation].items, &self.view(i).items);
         let (mut known, mut fresh) = (Vec::new(), Vec::new());
@@ -251,17 +246,14 @@ impl Sorter<'_> {
     }
 }
 
-/// Part of a conversation that a request shows.
 struct KnownItems {
     /// Positions of the items that the conversation had before.
     known: Vec<usize>,
-    /// Positions of the other items.
     fresh: Vec<usize>,
     /// Position of the last known one that is a reply or a result.
     last_work: Option<usize>,
     /// Whether the shared items are enough to identify the conversation.
     counts: bool,
-    /// Whether calls of the conversation are missing.
     lost_calls: bool,
 }
 

@@ -43,7 +43,6 @@ pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> 
     out.into_iter().map(|steps| Recording { steps, ..told.clone() }).collect()
 }
 
-/// Returns the text of a conversation's last reply.
 fn last_words(all: &Exchanges, exchanges: &[usize]) -> Option<String> {
     let reply = exchanges.iter().rev().find_map(|i| all.all[*i].reply.as_ref().ok())?;
     let words: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
@@ -140,17 +139,14 @@ struct ConversationState {
     counters: Option<Counters>,
 }
 
-/// Exchange that is being converted.
 struct Turn<'a, 't> {
     all: &'a Exchanges,
     /// Start of the session, ms since 1970.
     started: i64,
     seen: &'a ExchangeView,
     place: &'a Owner,
-    /// Whether its reply is a summary.
     is_summary: bool,
     state: &'t mut ConversationState,
-    /// Steps of the session.
     steps: &'t mut Vec<RecordingStep>,
 }
 
@@ -349,10 +345,13 @@ fn compaction_inside(seen: &ExchangeView, reply: &Reply) -> Option<RecordingComp
     })
 }
 
-/// Converts the reply of an exchange.
 fn reply_of(seen: &ExchangeView) -> RecordingReply {
     let Ok(reply) = &seen.reply else { return RecordingReply::new(None, Vec::new()) };
-    let mut pieces: Vec<_> = reply.parts.iter().cloned().map(decode::reply_piece).collect();
+    let piece = |part: &Part| match part {
+        Part::Compaction(_) => MessagePart::Opaque,
+        part => MessagePart::Said(part.clone()),
+    };
+    let mut pieces: Vec<MessagePart> = reply.parts.iter().map(piece).collect();
     // Other providers count no reasoning, or do not get it again.
     if seen.wire == "openai-responses" && reply.usage.reasoning > 0 {
         weigh_reasoning(pieces.iter_mut().collect(), reply.usage.reasoning);

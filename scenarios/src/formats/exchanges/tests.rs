@@ -62,7 +62,6 @@ impl RecordingBuilder {
         self.answered(messages, 200, ExchangeEnd::Whole, &answer(reply, prompt))
     }
 
-    /// Adds an exchange for each reply in a conversation.
     fn talk(self, messages: &[Value]) -> RecordingBuilder {
         let replies = (0..messages.len()).filter(|i| messages[*i]["role"] == "assistant");
         replies.fold(self, |r, i| r.exchange(&messages[..i], &messages[i]))
@@ -113,13 +112,11 @@ impl RecordingBuilder {
         all.remove(0)
     }
 
-    /// Returns the entries as lines of text.
     fn summary(&self) -> Vec<String> {
         describe(&self.session().session)
     }
 }
 
-/// Describes a list of tools.
 fn tools(names: &[&str]) -> String {
     let tool = |name: &&str| json!({"name": name, "description": "", "input_schema": {}});
     format!("tools: {}", names.iter().map(tool).collect::<Value>())

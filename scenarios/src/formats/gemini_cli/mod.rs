@@ -63,15 +63,12 @@ fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<Recorded
 
 #[derive(Default)]
 struct ChatReader {
-    /// Ids of the messages so far.
     told: HashSet<String>,
-    /// Number of messages so far.
     count: usize,
     steps: Vec<RecordingStep>,
 }
 
 impl ChatReader {
-    /// Follows the lines of changes.
     fn changes(&mut self, lines: Vec<RecordedLine>, out: &mut Recording) {
         let chat = Chat::from_lines(lines);
         out.title = string(&chat.properties, "summary");

@@ -5,7 +5,6 @@ use crate::formats::prelude::*;
 /// Prefix of a reference to a text that is stored separately.
 const ATTACHMENT: &str = "attachment://";
 
-/// Replaces references by the texts that are stored separately.
 pub(super) fn attached(value: Value, attachments: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => match text.strip_prefix(ATTACHMENT).and_then(|a| attachments.get(a))

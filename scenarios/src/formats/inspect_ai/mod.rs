@@ -40,7 +40,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         Some(archive) => {
             let names = archive.names();
             let header = HEADERS.iter().find(|h| names.iter().any(|n| n == *h));
-            let header = header.map(|name| archive.member(name)?.text().map(|t| t.into_owned()));
+            let header = header.map(|name| archive.member(name)?.text());
             // Only its model name is used.
             let log = header.transpose()?.unwrap_or_default();
             let model = model_of(&escapes::from_str(&log).unwrap_or_default());
@@ -75,7 +75,6 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     Ok(())
 }
 
-/// Returns the model of a log without its provider.
 fn model_of(log: &Value) -> Option<String> {
     log.pointer("/eval/model")?.as_str().map(|m| bare(m).to_string())
 }

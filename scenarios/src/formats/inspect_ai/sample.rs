@@ -84,8 +84,7 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
             message.extend(model.map(|m| ("model".to_string(), m.into())));
             let stamp = call.and_then(SampleEvent::stamp);
             message.extend(stamp.map(|s| ("timestamp".to_string(), s.into())));
-            let usage = call.and_then(|e| e.counters().ok());
-            message.extend(usage.map(|c| ("usage".to_string(), in_names_of_anthropic(&c))));
+            reader.counters = call.and_then(|e| e.counters().ok());
         }
         reader.item(line, &message);
     }
@@ -132,7 +131,6 @@ struct Events {
     /// Calls of the model, by the id of the reply.
     calls: HashMap<String, SampleEvent>,
     compactions: Vec<SampleCompaction>,
-    /// Tools of the first call.
     tools: Option<Value>,
     /// Time of the first call.
     started: Option<String>,
@@ -189,7 +187,6 @@ impl Events {
 }
 
 impl SampleEvent {
-    /// Returns the message that the call produced.
     fn message(&self) -> Option<&Map<String, Value>> {
         self.output.pointer("/choices/0/message")?.as_object()
     }
@@ -203,7 +200,6 @@ impl SampleEvent {
         self.timestamp.as_str().and_then(time::normal)
     }
 
-    /// Returns the time of the reply.
     fn stamp(&self) -> Option<String> {
         self.completed.as_str().and_then(time::normal).or_else(|| self.began())
     }
@@ -232,14 +228,4 @@ impl SampleEvent {
         let (model, counters) = (self.model(), self.counters());
         RecordingReply { model, counters, ..RecordingReply::new(None, pieces) }
     }
-}
-
-/// Returns counters under Anthropic's names, with an input that excludes read and written tokens.
-fn in_names_of_anthropic(c: &Counters) -> Value {
-    serde_json::json!({
-        "input_tokens": c.input,
-        "cache_read_input_tokens": c.read,
-        "cache_creation_input_tokens": c.write,
-        "output_tokens": c.output,
-    })
 }

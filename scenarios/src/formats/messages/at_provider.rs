@@ -37,7 +37,6 @@ pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<M
 /// Members of an item with the result of its tool.
 const RETURNED: &[&[&str]] = &[&["outputs"], &["results"], &["output"], &["action", "sources"]];
 
-/// Members of an item with its question.
 const QUESTION_MEMBERS: &[&str] = &["code", "queries"];
 
 fn question(o: &Map<String, Value>) -> Option<Value> {
@@ -70,7 +69,6 @@ fn asked_words(asked: &Value) -> String {
     out.join(", ")
 }
 
-/// Returns whether the item has an empty list of results.
 fn is_empty_answer(o: &Map<String, Value>) -> bool {
     let is_empty = |v: &Value| v.as_array().is_some_and(Vec::is_empty) || v.as_str() == Some("");
     RETURNED.iter().filter_map(|path| within(o, path)).any(is_empty)

@@ -1,11 +1,10 @@
 //! Files that contain conversations.
 
-use std::borrow::Cow;
-
 use serde_json::value::RawValue;
 
 use super::super::json;
 use super::reader::is_message;
+use super::{MessageApi, is_answer, starts_with_message};
 use crate::formats::prelude::*;
 
 /// Members with a list of messages.
@@ -31,7 +30,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended
         }
         return Ok(());
     }
-    if head.objects().next().map(|o| Value::Object(o.clone())).is_some_and(|o| is_message(&o)) {
+    if head.objects().next().is_some_and(is_message) {
         return one_message_per_line(source, sink);
     }
     lines::rows(source, &mut |document, id| sink(read_document(document, id)))
@@ -40,7 +39,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended
 /// Returns whether the array at the beginning of a text is a single conversation.
 fn of_messages(text: &str) -> bool {
     match json::beginning(text) {
-        Value::Array(list) => list.first().is_none_or(is_message),
+        Value::Array(list) => list.is_empty() || starts_with_message(&list),
         _ => false,
     }
 }
@@ -55,14 +54,19 @@ fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), 
 
 /// Reads a document as one conversation. `id` is used if the document has none.
 fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
+    let mut reader = conversation(document)?;
+    let own = reader.out.id.take().filter(|_| id.is_some());
+    Ok(Recording { id: own.or(id), ..reader.out })
+}
+
+pub(super) fn conversation(document: &Document<'_>) -> Result<MessageReader, InputError> {
     let mut reader = MessageReader::default();
     if document.text.trim_start().starts_with('[') {
         reader.items(document, Some(document.raw()?));
     } else {
         object(document, &mut reader, 0)?;
     }
-    let own = reader.out.id.take().filter(|_| id.is_some());
-    Ok(Recording { id: own.or(id), ..reader.out })
+    Ok(reader)
 }
 
 fn object(
@@ -99,6 +103,8 @@ fn object(
             Some(_) if *key == "input" => {
                 if let Some(words) = text("input") {
                     reader.add_text(line, &words);
+                    let of_api = ["model", "output"].iter().any(|k| members.raw(k).is_some());
+                    reader.api = reader.api.max(of_api.then_some(MessageApi::Responses));
                 }
             }
             _ => continue,
@@ -138,35 +144,12 @@ fn answer(document: &Document<'_>, reader: &mut MessageReader, members: &Members
             message.insert(key.into(), members.value(key));
         }
     }
+    if reader.api.is_some() && is_answer(&message) {
+        reader.api = Some(MessageApi::Anthropic);
+    }
     reader.item(document.line, &message);
 }
 
 fn starts(raw: &RawValue, with: char) -> bool {
     raw.get().trim_start().starts_with(with)
-}
-
-/// Returns the first conversation in a value, which may be truncated.
-pub(super) fn conversation(value: &Value) -> Option<Cow<'_, [Value]>> {
-    within(value, 0)
-}
-
-fn within(value: &Value, depth: usize) -> Option<Cow<'_, [Value]>> {
-    match value {
-        Value::Array(list) if list.first().is_some_and(is_message) => Some(list.into()),
-        Value::Array(list) if depth == 0 => within(list.first()?, 1),
-        Value::Object(object) if depth <= DEEPEST => {
-            let list = LISTS.iter().filter_map(|k| object.get(*k)?.as_array());
-            let list = list.filter(|l| l.first().is_some_and(is_message)).max_by_key(|l| l.len());
-            let inner = || REQUESTS.iter().find_map(|k| within(object.get(*k)?, depth + 1));
-            let asked = || {
-                // The input of a Responses API request may be a single text.
-                let input = object.get("input").is_some_and(Value::is_string);
-                let of_api = object.contains_key("model") || object.contains_key("output");
-                (input && of_api)
-                    .then(|| vec![json!({"type": "message", "role": "user", "content": ""})])
-            };
-            list.map(|l| l.as_slice().into()).or_else(inner).or_else(|| asked().map(Cow::Owned))
-        }
-        _ => None,
-    }
 }

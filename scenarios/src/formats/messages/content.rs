@@ -88,7 +88,6 @@ fn returned(value: Option<&Value>) -> Vec<MessagePart> {
     out
 }
 
-/// Returns the text of the pieces.
 pub(in super::super) fn text_of(pieces: &[MessagePart]) -> String {
     let parts: Vec<Part> = pieces.iter().cloned().filter_map(MessagePart::into_part).collect();
     joined_text(&parts, "\n\n")
@@ -100,7 +99,8 @@ pub(in super::super) fn definitions(tools: Option<&Value>) -> Option<StepKind> {
     Some(StepKind::Tools(tools?.as_array()?.iter().filter_map(definition).collect()))
 }
 
-fn definition(tool: &Value) -> Option<Value> {
+/// Converts the definition of a tool to an object with `name`, `description`, `input_schema`.
+pub(crate) fn definition(tool: &Value) -> Option<Value> {
     let outer = tool.as_object()?;
     let tool = object_of(outer, "function").unwrap_or(outer);
     // Tools that run at the provider have only a type.

@@ -25,11 +25,11 @@ mod usage;
 use super::prelude::*;
 use reader::is_message;
 
+pub(crate) use content::definition;
 pub(super) use content::{content, definitions, text_of};
 pub(super) use reader::MessageReader;
 pub(super) use usage::{counters, is_search, take_inside, terms};
 
-/// Properties that lists of messages lack.
 const UNTOLD: &str = "compactions (a list of messages is what was left at its end), the wait \
                       between messages where these have no times, and counters where nobody stored \
                       them";
@@ -62,8 +62,8 @@ pub(super) const ANTHROPIC: Format = Format {
     parts: no_parts,
 };
 
-/// API of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// API of a message. Of the dialects of a conversation's messages, the last one here counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum MessageApi {
     Chat,
     Responses,
@@ -73,55 +73,45 @@ enum MessageApi {
 /// Returns the dialect of the first conversation in a file, or `None` if the file does not contain
 /// one.
 fn dialect(head: &Head) -> Option<MessageApi> {
-    let lines: Vec<Value> = if head.is_document() {
-        Vec::new()
-    } else {
-        head.objects().cloned().map(Value::Object).collect()
+    let first = match head.objects().next().filter(|_| !head.is_document()) {
+        // One message per line.
+        Some(first) if is_message(first) => return head.objects().filter_map(api_of).max(),
+        // The first line may break off.
+        Some(first) => Value::Object(first.clone()),
+        None => match head.value() {
+            Value::Array(list) if !starts_with_message(list) => list.first()?.clone(),
+            other => other.clone(),
+        },
     };
-    // One message per line.
-    if lines.first().is_some_and(is_message) {
-        return of_messages(&lines);
-    }
-    // The first line may break off.
-    let first = lines.first().unwrap_or(head.value());
-    let answers = ["response", "completion"].iter().filter_map(|k| first.get(k)).chain([first]);
-    let mut messages = containers::conversation(first)?.into_owned();
-    messages.extend(answers.filter(|a| a.as_object().is_some_and(is_answer)).cloned());
-    of_messages(&messages)
+    let text = first.to_string();
+    containers::conversation(&Document::new(&text, &head.name)).ok()?.api
 }
 
-fn of_messages(messages: &[Value]) -> Option<MessageApi> {
-    let messages: Vec<&Map<String, Value>> =
-        messages.iter().filter(|m| is_message(m)).filter_map(Value::as_object).collect();
-    let responses = |m: &&Map<String, Value>| {
-        !m.contains_key("role")
-            || str_of(m, "type") == Some("message")
-            || blocks(m).any(|b| matches!(b, "input_text" | "output_text" | "input_image"))
+fn starts_with_message(list: &[Value]) -> bool {
+    list.first().and_then(Value::as_object).is_some_and(is_message)
+}
+
+/// Returns the dialect of a message, or `None` for other objects.
+fn api_of(m: &Map<String, Value>) -> Option<MessageApi> {
+    let of_block = |block: &Map<String, Value>| match str_of(block, "type").unwrap_or_default() {
+        "thinking" | "redacted_thinking" | "document" => MessageApi::Anthropic,
+        kind if content::is_tool(kind) => MessageApi::Anthropic,
+        _ if block.contains_key("source") => MessageApi::Anthropic,
+        _ if block.contains_key("cache_control") => MessageApi::Anthropic,
+        "input_text" | "output_text" | "input_image" => MessageApi::Responses,
+        _ => MessageApi::Chat,
     };
-    let anthropic = |m: &&Map<String, Value>| {
-        let blocks = || blocks(m);
-        is_answer(m)
-            || blocks().any(|b| {
-                content::is_tool(b) || matches!(b, "thinking" | "redacted_thinking" | "document")
-            })
-            || objects(m, "content")
-                .any(|b| b.contains_key("source") || b.contains_key("cache_control"))
+    let own = match str_of(m, "type") == Some("message") {
+        _ if is_answer(m) => MessageApi::Anthropic,
+        is_item if is_item || !m.contains_key("role") => MessageApi::Responses,
+        _ => MessageApi::Chat,
     };
-    match messages.as_slice() {
-        [] => None,
-        all if all.iter().any(anthropic) => Some(MessageApi::Anthropic),
-        all if all.iter().any(responses) => Some(MessageApi::Responses),
-        _ => Some(MessageApi::Chat),
-    }
+    is_message(m).then(|| objects(m, "content").map(of_block).fold(own, Ord::max))
 }
 
 /// Returns whether a value is an answer of the Messages API: a message with a type.
 fn is_answer(m: &Map<String, Value>) -> bool {
     str_of(m, "type") == Some("message") && m.contains_key("stop_reason")
-}
-
-fn blocks(m: &Map<String, Value>) -> impl Iterator<Item = &str> {
-    objects(m, "content").filter_map(|b| str_of(b, "type"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use super::at_provider::{self, within};
-use super::usage;
+use super::{MessageApi, api_of, usage};
 use crate::formats::prelude::*;
 
 /// Items of the Responses API, other than messages, that are parts of a reply.
@@ -18,7 +18,6 @@ const CALLS: &[&str] = &[
     "computer_call",
 ];
 
-/// Returns whether a type is an item of the Responses API.
 fn is_item(kind: &str) -> bool {
     CALLS.contains(&kind)
         || at_provider::KINDS.contains(&kind)
@@ -33,13 +32,15 @@ pub(in super::super) struct MessageReader {
     pub(in super::super) model: Option<String>,
     /// Subagent of the current messages.
     pub(in super::super) agent: Option<String>,
+    /// Counters of the current message, if they stand elsewhere.
+    pub(in super::super) counters: Option<Counters>,
     /// The conversation so far.
     pub(in super::super) out: Recording,
-    /// Number of messages so far.
+    /// Dialect of the lists so far.
+    pub(super) api: Option<MessageApi>,
     count: usize,
     /// Newest call of each name, for results without an id.
     calls: HashMap<String, String>,
-    /// Id of the newest call.
     last_call: Option<String>,
 }
 
@@ -49,19 +50,17 @@ impl MessageReader {
         self.out.steps.push(RecordingStep { agent, ..RecordingStep::new(line, stamp, what) });
     }
 
-    /// Adds a user message with a single text.
     pub(in super::super) fn add_text(&mut self, line: usize, text: &str) {
         self.push(line, None, StepKind::input(vec![MessagePart::text(text)]));
     }
 
-    /// Adds the messages and items of a list in a document.
     pub(super) fn items(&mut self, document: &Document<'_>, list: Option<&RawValue>) {
         for RecordedLine { number, object } in document.objects(list, &mut self.out) {
+            self.api = self.api.max(api_of(&object));
             self.item(number, &object);
         }
     }
 
-    /// Adds a message or an item.
     pub(in super::super) fn item(&mut self, line: usize, o: &Map<String, Value>) {
         self.count += 1;
         let kind = str_of(o, "type").unwrap_or_default();
@@ -169,7 +168,6 @@ impl MessageReader {
         self.last_call = Some(id.to_string());
     }
 
-    /// Converts an item that is part of a reply.
     fn part(&mut self, o: &Map<String, Value>, kind: &str, response: Option<String>) -> StepKind {
         let pieces = match kind {
             "reasoning" => {
@@ -247,7 +245,8 @@ impl MessageReader {
         let model = string(o, "model")
             .or_else(|| string(within(o, &["extra", "response"])?.as_object()?, "model"));
         let model = model.filter(|m| !m.is_empty()).or(self.model.clone());
-        let mut counters = usage_of(o).and_then(|[usage, response]| {
+        let mut counters = self.counters.clone().or_else(|| {
+            let [usage, response] = usage_of(o)?;
             let billing = usage::terms(usage, response);
             Some(Counters { billing, ..usage::counters(usage)? })
         });
@@ -284,10 +283,9 @@ fn usage_of(o: &Map<String, Value>) -> Option<[&Map<String, Value>; 2]> {
     })
 }
 
-/// Returns whether a value is a message or an item of a conversation.
-pub(super) fn is_message(value: &Value) -> bool {
+/// Returns whether an object is a message or an item of a conversation.
+pub(super) fn is_message(object: &Map<String, Value>) -> bool {
     const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
-    let Some(object) = value.as_object() else { return false };
     let said = ["content", "tool_calls", "function_call", "refusal", "audio"];
     match str_of(object, "role") {
         Some(role) => ROLES.contains(&role) && said.iter().any(|k| object.contains_key(*k)),

@@ -332,7 +332,7 @@ fn damaged(text: &[u8]) -> Vec<Result<Loaded, String>> {
     let mut out = Vec::new();
     for format in [&CHAT, &RESPONSES, &ANTHROPIC] {
         format.import(&Source::of_bytes(text, "bad.json"), |one| {
-            out.push(one.map(|i| i.loaded).map_err(|e| e.to_string()));
+            out.push(one.map_err(|e| e.to_string()));
             std::ops::ControlFlow::Continue(())
         });
     }

@@ -19,10 +19,8 @@ pub(super) struct MessageRow {
     pub(super) parts: Vec<Map<String, Value>>,
 }
 
-/// Finds the session of a subagent by its id.
 pub(super) type Find<'a> = dyn FnMut(&str) -> Option<StoredSession> + 'a;
 
-/// Maximum nesting depth of subagents.
 const DEEPEST: usize = 8;
 
 /// Converts a session. Returns the ids of the subagents' sessions that it included.
@@ -60,7 +58,6 @@ struct OpenCodeReader<'a, 'b> {
     agents: Vec<String>,
     /// Ids of the subagents that were read. A session appears where it is first named.
     told: HashSet<String>,
-    /// Number of outputs that were cleared.
     pruned: usize,
     /// A compaction of the current session without its summary so far.
     open: Option<(RecordingStep, RecordingCompaction)>,
@@ -283,7 +280,6 @@ fn time_of(info: &Map<String, Value>) -> Option<String> {
     time::of_epoch(object_in(info, "time").get("created")?.as_f64()?)
 }
 
-/// Returns the id of a session.
 pub(super) fn id_of(info: &Map<String, Value>) -> Option<String> {
     string(info, "id").filter(|id| !id.is_empty())
 }

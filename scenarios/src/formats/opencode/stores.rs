@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -12,49 +11,42 @@ use rusqlite::{Connection, OpenFlags};
 use super::reader::{self, MessageRow, StoredSession, id_of, parent_of};
 use crate::formats::prelude::*;
 
-/// Session in a store.
-struct SessionRef {
-    id: String,
-    /// Session of the caller, if it is a subagent's.
-    parent: Option<String>,
-}
-
 /// Reads the sessions of a store, callers first. Sessions of subagents are included in their
-/// callers. A session that no caller includes is read separately.
+/// callers. A session that no caller includes is read separately. `messages` reads those of a session.
 fn read_each(
-    mut left: Vec<SessionRef>,
-    find: &mut dyn FnMut(&str) -> Result<Option<StoredSession>, InputError>,
+    infos: &[Map<String, Value>],
+    messages: &dyn Fn(&str) -> Result<Vec<MessageRow>, InputError>,
     sink: &mut Sink<'_>,
 ) -> Result<(), Ended> {
+    let by_id: HashMap<String, &Map<String, Value>> =
+        infos.iter().filter_map(|info| Some((id_of(info)?, info))).collect();
+    let stored = |id: &str, info: &Map<String, Value>| -> Result<StoredSession, InputError> {
+        Ok(StoredSession { info: info.clone(), messages: messages(id)? })
+    };
+    let mut find = |id: &str| stored(id, by_id.get(id)?).ok();
     let mut told: HashSet<String> = HashSet::new();
+    let mut left: Vec<&Map<String, Value>> = infos.iter().collect();
     while !left.is_empty() {
-        let known: HashSet<String> = left.iter().map(|held| held.id.clone()).collect();
-        let waits = |held: &SessionRef| held.parent.as_ref().is_some_and(|p| known.contains(p));
+        let known: HashSet<String> = left.iter().filter_map(|info| id_of(info)).collect();
+        let waits = |info: &&Map<String, Value>| parent_of(info).is_some_and(|p| known.contains(p));
         let (mut later, mut now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
         if now.is_empty() {
             // The parents form a cycle.
             now.extend(later.pop());
         }
-        for SessionRef { id, parent } in now {
-            if told.contains(&id) {
-                continue;
-            }
-            let recording = match find(&id) {
-                Ok(None) => continue,
-                Ok(Some(stored)) => {
-                    let mut out = Recording { id: id_of(&stored.info), ..Recording::default() };
-                    if let Some(parent) = parent.filter(|p| told.contains(p)) {
-                        out.left_out.push(format!(
-                            "{id} is a session of {parent}, which does not say where it was called"
-                        ));
-                    }
-                    let mut of_id = |id: &str| find(id).ok().flatten();
-                    told.extend(reader::recording(stored, &mut of_id, &mut out));
-                    told.insert(id);
-                    Ok(out)
+        for info in now {
+            let Some(id) = id_of(info).filter(|id| !told.contains(id)) else { continue };
+            let recording = stored(&id, info).map(|stored| {
+                let mut out = Recording { id: Some(id.clone()), ..Recording::default() };
+                if let Some(parent) = parent_of(info).filter(|p| told.contains(*p)) {
+                    out.left_out.push(format!(
+                        "{id} is a session of {parent}, which does not say where it was called"
+                    ));
                 }
-                Err(e) => Err(e),
-            };
+                told.extend(reader::recording(stored, &mut find, &mut out));
+                told.insert(id);
+                out
+            });
             sink(recording)?;
         }
         left = later;
@@ -63,27 +55,17 @@ fn read_each(
 }
 
 /// Reads the sessions of a storage folder: `session/PROJECT/ID.json`, `message/SESSION/ID.json`,
-/// `part/MESSAGE/ID.json`.
+/// `part/MESSAGE/ID.json`. Ids increase with time.
 pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let projects = listed(&root.join("session"));
     let files = projects.iter().flat_map(|p| if p.is_dir() { listed(p) } else { vec![p.clone()] });
-    let stem = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned());
-    let files = files.filter(|p| p.extension().is_some_and(|e| e == "json"));
-    let files: Vec<(String, PathBuf)> = files.filter_map(|p| Some((stem(&p)?, p))).collect();
-    // A damaged file is reported when it is read.
-    let parent = |path: &Path| parent_of(&object(path).ok()?).map(str::to_string);
-    let held =
-        files.iter().map(|(id, p)| SessionRef { id: id.clone(), parent: parent(p) }).collect();
-    let by_id: HashMap<&str, &PathBuf> = files.iter().map(|(id, p)| (&**id, p)).collect();
-    let mut find = |id: &str| match by_id.get(id) {
-        Some(path) => Ok(of_folder(root, object(path)?)),
-        None => Ok(None),
-    };
-    read_each(held, &mut find, sink)
-}
-
-fn of_folder(root: &Path, info: Map<String, Value>) -> Option<StoredSession> {
-    let id = id_of(&info)?;
+    let mut infos = Vec::new();
+    for path in files.filter(|p| p.extension().is_some_and(|e| e == "json")) {
+        match object(&path) {
+            Ok(info) => infos.push(info),
+            Err(e) => sink(Err(e))?,
+        }
+    }
     let under = |kind: &str, id: &str| {
         let plain = Path::new(id).components().count() == 1;
         if plain { listed(&root.join(kind).join(id)) } else { Vec::new() }
@@ -94,16 +76,8 @@ fn of_folder(root: &Path, info: Map<String, Value>) -> Option<StoredSession> {
         let parts = under("part", &id).iter().filter_map(|p| object(p).ok()).collect();
         Some(MessageRow { line, info, parts })
     };
-    let messages = (1..).zip(under("message", &id)).filter_map(message).collect();
-    Some(StoredSession { info, messages })
-}
-
-/// Returns the entries of a folder sorted by name. Ids increase with time.
-fn listed(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let mut paths: Vec<PathBuf> = entries.map(|e| e.path()).collect();
-    paths.sort();
-    paths
+    let messages = |id: &str| (1..).zip(under("message", id)).filter_map(message).collect();
+    read_each(&infos, &|id| Ok(messages(id)), sink)
 }
 
 fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
@@ -128,20 +102,8 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), E
         source.path().ok_or_else(|| wrong("a database that is not a file on disk".into()))?;
     let db =
         open(path).and_then(|mut db| guard(&mut db, MAX_STEPS).map(|()| db)).map_err(failed)?;
-    let rows = sessions(&db).map_err(failed)?;
-    let held = rows.iter().filter_map(|info| {
-        Some(SessionRef { id: id_of(info)?, parent: parent_of(info).map(str::to_string) })
-    });
-    let by_id: HashMap<String, &Map<String, Value>> =
-        rows.iter().filter_map(|info| Some((id_of(info)?, info))).collect();
-    let mut find = |id: &str| match by_id.get(id) {
-        Some(info) => {
-            let messages = messages(&db, id).map_err(failed)?;
-            Ok(Some(StoredSession { info: (*info).clone(), messages }))
-        }
-        None => Ok(None),
-    };
-    read_each(held.collect(), &mut find, sink)
+    let infos = sessions(&db).map_err(failed)?;
+    read_each(&infos, &|id| messages(&db, id).map_err(failed), sink)
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
@@ -152,17 +114,10 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
         return Connection::open_with_flags(path, flags);
     }
     // No program writes to it, so nothing is locked and no file is created.
-    let mut uri = String::from("file:");
-    for byte in path.to_string_lossy().bytes() {
-        match byte {
-            b'%' | b'?' | b'#' => uri.push_str(&format!("%{byte:02x}")),
-            _ => uri.push(char::from(byte)),
-        }
-    }
-    if !uri.is_ascii() {
-        return Connection::open_with_flags(path, flags);
-    }
-    Connection::open_with_flags(uri + "?immutable=1", flags | OpenFlags::SQLITE_OPEN_URI)
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    let name: String = bytes.map(|byte| format!("%{byte:02x}")).collect();
+    let uri = format!("file:{name}?immutable=1");
+    Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
 }
 
 /// Maximum number of steps of SQLite's virtual machine per database, about ten seconds of work. A

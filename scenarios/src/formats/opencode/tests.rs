@@ -204,7 +204,6 @@ fn a_database_gives_sessions_with_their_subagents() {
     refused(&Source::at(&other), "no such table");
 }
 
-/// Creates a database with one session.
 fn small_database(path: &std::path::Path, journal: &str) -> Connection {
     let db = Connection::open(path).unwrap();
     db.pragma_update(None, "journal_mode", journal).unwrap();

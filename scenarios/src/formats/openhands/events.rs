@@ -49,7 +49,6 @@ pub(super) struct EventReader {
     said: HashSet<String>,
     /// Ids of calls, by the ids of their events.
     calls: HashMap<u64, String>,
-    /// The user requested a condensation.
     pub(super) asked: bool,
 }
 
@@ -194,7 +193,6 @@ fn system(args: &Map<String, Value>) -> Vec<StepKind> {
     text.into_iter().chain(definitions(args.get("tools"))).collect()
 }
 
-/// Returns a call as the model wrote it: id, name, arguments.
 fn as_called<'a>(
     called: &'a Map<String, Value>,
     message: Option<&Map<String, Value>>,

@@ -1,7 +1,6 @@
 //! Events of the OpenHands SDK, and the folder of a conversation.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::events::{self, EventReader, usages};
 use crate::formats::prelude::*;
@@ -17,11 +16,8 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
     let source = Source::at(&state);
     let text = source.text()?;
     let state = Document::new(&text, source.name()).value()?;
-    let name = folder.join(EVENTS);
-    let listed = fs::read_dir(&name).into_iter().flatten().filter_map(Result::ok).map(|e| e.path());
-    let mut files: Vec<PathBuf> =
-        listed.filter(|p| p.extension().is_some_and(|e| e == "json")).collect();
-    files.sort();
+    let files = listed(&folder.join(EVENTS)).into_iter();
+    let files = files.filter(|p| p.extension().is_some_and(|e| e == "json"));
     let mut events = Vec::new();
     for (number, path) in (1..).zip(files) {
         let source = Source::at(&path);

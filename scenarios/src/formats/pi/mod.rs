@@ -127,17 +127,25 @@ impl PiReader {
                     }));
                 }
                 let counters = counters(id.as_ref().or(step.stamp.as_ref()), m);
+                let reply = RecordingReply {
+                    id,
+                    model: string(m, "model"),
+                    counters: Ok(counters.clone()),
+                    sent_ms: m.get("timestamp").and_then(Value::as_i64),
+                    ..RecordingReply::new(step.name.clone(), pieces)
+                };
                 if counters.prompt() == 0 && counters.output > 0 {
                     // The session has the output. In the list of calls it has no counters.
                     if view == View::Both {
-                        let told = Ok(counters.clone());
-                        let reply = reply(id.clone(), m, pieces.clone(), step.name.clone(), told);
-                        let (view, what) = (View::Session, StepKind::Reply(reply));
+                        let (view, what) = (View::Session, StepKind::Reply(reply.clone()));
                         self.out.steps.push(RecordingStep { view, what, ..step.clone() });
                     }
                     view = View::Calls;
                 }
-                counted(id, m, pieces, step.name.clone(), counters)
+                match counters.prompt() > 0 || !counters.wrong.is_empty() {
+                    true => StepKind::Reply(reply),
+                    false => uncounted(reply, text("stopReason")),
+                }
             }
             "toolResult" => {
                 let call_id = text("toolCallId").to_string();
@@ -189,40 +197,13 @@ fn counters(entry: Option<&String>, m: &Map<String, Value>) -> Counters {
     counters
 }
 
-/// Returns a reply, or a note if it has neither a prompt nor content.
-fn counted(
-    id: Option<String>,
-    m: &Map<String, Value>,
-    pieces: Vec<MessagePart>,
-    name: Option<String>,
-    counters: Counters,
-) -> StepKind {
-    let counters = if counters.prompt() > 0 || !counters.wrong.is_empty() {
-        Ok(counters)
-    } else {
-        let why = str_of(m, "stopReason").unwrap_or("unknown");
-        let text = format!("a request without counters (it ended with: {why})");
-        if pieces.is_empty() {
-            return StepKind::Note { kind: NoteKind::Uncounted, text };
-        }
-        Err(text)
-    };
-    StepKind::Reply(reply(id, m, pieces, name, counters))
-}
-
-fn reply(
-    id: Option<String>,
-    m: &Map<String, Value>,
-    pieces: Vec<MessagePart>,
-    name: Option<String>,
-    counters: Result<Counters, String>,
-) -> RecordingReply {
-    RecordingReply {
-        id,
-        model: string(m, "model"),
-        counters,
-        sent_ms: m.get("timestamp").and_then(Value::as_i64),
-        ..RecordingReply::new(name, pieces)
+/// Returns a reply without a prompt, or a note if it has no content either.
+fn uncounted(reply: RecordingReply, why: &str) -> StepKind {
+    let why = if why.is_empty() { "unknown" } else { why };
+    let text = format!("a request without counters (it ended with: {why})");
+    match reply.pieces.is_empty() {
+        true => StepKind::Note { kind: NoteKind::Uncounted, text },
+        false => StepKind::Reply(RecordingReply { counters: Err(text), ..reply }),
     }
 }
 

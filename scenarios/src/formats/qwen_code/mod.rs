@@ -88,7 +88,6 @@ fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
     }
 }
 
-/// Converts a part of a reply.
 fn piece(part: &Value) -> Option<MessagePart> {
     match gemini_cli::part(part.as_object()?) {
         Some(call @ Part::Call(_)) => Some(MessagePart::Said(call)),

@@ -16,7 +16,6 @@ use crate::formats::unpack::{MAX_HELD_BYTES, Packing};
 pub(super) trait Seekable: BufRead + Seek {}
 impl<T: BufRead + Seek> Seekable for T {}
 
-/// A zip archive that is open for reading.
 pub struct Archive {
     name: String,
     zip: RefCell<ZipArchive<Box<dyn Seekable>>>,
@@ -77,7 +76,8 @@ impl Archive {
         match packing {
             None => bytes = packed,
             Some(packing) => {
-                let mut unpacked = packing.unpacked(&packed[..]).take(MAX_HELD_BYTES + 1);
+                let mut unpacked =
+                    packing.unpacked(&packed[..], packed.len() as u64).take(MAX_HELD_BYTES + 1);
                 unpacked.read_to_end(&mut bytes)?;
             }
         }

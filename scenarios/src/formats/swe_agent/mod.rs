@@ -100,7 +100,6 @@ fn config(members: &Members<'_>) -> Value {
     }
 }
 
-/// Returns the thought and the action of a reply.
 fn action(message: &Map<String, Value>) -> Option<(String, String)> {
     let action = string(message, "action").filter(|a| !a.trim().is_empty())?;
     let thought = str_of(message, "thought").unwrap_or_default();
