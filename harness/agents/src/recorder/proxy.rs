@@ -18,7 +18,7 @@ use hyper::Uri;
 use super::address::{Upstreams, at};
 use super::file::RecordingFile;
 use super::route::{RecordRoute, route};
-use super::tee::{Over, Tee};
+use super::tee::Tee;
 use crate::serve::Clock;
 use ctxbench_os::accept::{foreign, response};
 use ctxbench_os::post::{HttpClient, error_chain};
@@ -154,15 +154,13 @@ async fn exchange(
             let reply_headers = secrets.clean_headers(headers::marked(&head.headers));
             let begun = Exchange { status, reply_headers, ..begun };
             let kept = head.headers.clone();
-            let now = clock.clone();
-            let told = Box::new(move |over: Over| {
-                let Over { bytes, first_ms, ended, error } = over;
-                let reply = text_of(&bytes, &kept).map(|t| secrets.clean(t));
-                let error = error.map(|e| secrets.clean(e));
-                let over = Exchange { reply, first_ms, end_ms: now(), ended, error, ..begun };
+            let on_end = Box::new(move |mut over: Exchange, bytes: Vec<u8>| {
+                over.reply = text_of(&bytes, &kept).map(|t| secrets.clean(t));
+                over.error = over.error.map(|e| secrets.clean(e));
                 shared.recording.exchange(wire, over, text);
             });
-            answered(head.status, &head.headers, Body::new(Tee::new(body, clock, told)))
+            let body = Tee::new(body, clock, begun, on_end);
+            answered(head.status, &head.headers, Body::new(body))
         }
     }
 }
