@@ -373,7 +373,8 @@ fn names_parse() {
 #[test]
 fn a_script_that_has_run_out_says_so() {
     let p = prompt(vec![]);
-    let s = Summariser::Scripted(SummaryScript::Texts(vec!["one".into(), "two".into()]));
+    let script = Summariser::Scripted(SummaryScript::Recorded);
+    let s = Summariser::Again(["one".into(), "two".into()].into(), Box::new(script));
     let at = |index| summarise(&s, &SummaryJob { index, ..job(&p, &[]) }).map(|w| w.text);
     assert_eq!((at(0), at(1)), (Ok("one".to_string()), Ok("two".to_string())));
     assert_eq!(at(2), Err(Unwritten("summary 3 is requested, and the script has 2".to_string())));

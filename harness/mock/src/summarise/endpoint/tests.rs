@@ -68,9 +68,7 @@ impl ScratchFile {
 
 fn endpoint(url: &str, file: &ScratchFile, key: Option<&str>, offline: bool) -> Arc<Endpoint> {
     let cassette = Arc::new(Cassette::open(&file.path(), offline).unwrap());
-    Arc::new(
-        Endpoint::new(Address::parse(url).unwrap(), key.map(Key::new), cassette, offline).unwrap(),
-    )
+    Arc::new(Endpoint::new(Address::parse(url).unwrap(), key.map(Key::new), cassette).unwrap())
 }
 
 fn anthropic_answer(text: &str) -> Value {
@@ -252,7 +250,6 @@ fn a_key_leaves_the_machine_encrypted_only() {
             Address::parse(url).unwrap(),
             Some(Key::new(SECRET)),
             Arc::new(Cassette::open(&file.path(), false).unwrap()),
-            false,
         )
     };
     let why = with("openai+http://example.org/v1").unwrap_err().to_string();
