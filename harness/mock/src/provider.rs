@@ -313,7 +313,6 @@ impl ProviderModel {
         let (facts, index) = (&self.options.facts, self.options.desk.next());
         let job = SummaryJob {
             prompt,
-            max_tokens: prompt.max_tokens,
             counting: self.options.model.counting,
             facts,
             seed: self.options.seed,

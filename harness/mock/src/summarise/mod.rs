@@ -148,8 +148,6 @@ pub(crate) const ASK: &str =
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryJob<'a> {
     pub prompt: &'a Prompt,
-    /// Largest reply that the request allows, tokens.
-    pub max_tokens: Option<u64>,
     pub counting: Counting,
     /// Facts of the scenario, used only by `Ideal` and `Lossy`.
     pub facts: &'a [Fact],
@@ -161,7 +159,7 @@ pub struct SummaryJob<'a> {
 impl SummaryJob<'_> {
     /// Returns the size of the largest reply in o200k tokens.
     fn room(&self) -> Option<u64> {
-        self.max_tokens.map(|n| self.counting.fitting(n))
+        self.prompt.max_tokens.map(|n| self.counting.fitting(n))
     }
 }
 

@@ -101,8 +101,7 @@ impl Endpoint {
 
     /// Returns the recorded answer, or a new one, which is recorded.
     pub(super) fn write(&self, job: &SummaryJob<'_>) -> Result<Summary, Unwritten> {
-        let question =
-            wire::Question::new(job.prompt, job.max_tokens, self.address.model.as_deref());
+        let question = wire::Question::new(job.prompt, self.address.model.as_deref());
         let hash = question.hash();
         let fail = |why: String| Unwritten(format!("no summary for request {hash}: {why}"));
         let entry = self.cassette.answer(&hash, || self.ask(&question, &hash)).map_err(fail)?;
