@@ -130,7 +130,7 @@ async fn exchange(
         wire: wire.name.to_string(),
         path: secrets.clean(begun.path),
         query: headers::parameter_names(head.uri.query()),
-        headers: secrets.clean_headers(headers::marked(&head.headers)),
+        headers: secrets.clean_headers(&head.headers),
         ..begun
     };
     let text = text_of(&body, &head.headers).map(|t| secrets.clean(t));
@@ -151,7 +151,7 @@ async fn exchange(
         Ok(answer) => {
             let (head, body) = answer.into_parts();
             let status = head.status.as_u16();
-            let reply_headers = secrets.clean_headers(headers::marked(&head.headers));
+            let reply_headers = secrets.clean_headers(&head.headers);
             let begun = Exchange { status, reply_headers, ..begun };
             let kept = head.headers.clone();
             let on_end = Box::new(move |mut over: Exchange, bytes: Vec<u8>| {
