@@ -9,11 +9,7 @@ use ctxbench_core::tokens::Size;
 
 /// Cuts a reply to `max_tokens`. A text is cut at the limit, but keeps its first word, as no model
 /// sends an empty reply. A call that does not fit is removed with everything after it.
-pub(super) fn limit(
-    by: &Counting,
-    parts: Vec<Part>,
-    max_tokens: u64,
-) -> (Vec<Part>, StopReason) {
+pub(super) fn limit(by: &Counting, parts: Vec<Part>, max_tokens: u64) -> (Vec<Part>, StopReason) {
     let mut left = max_tokens;
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {
@@ -72,13 +68,13 @@ mod tests {
             limit(&Counting::O200K, parts(), 7),
             (vec![text("one two three")], StopReason::MaxTokens)
         );
-        assert_eq!(
-            limit(&Counting::O200K, parts(), 1),
-            (vec![text("one")], StopReason::MaxTokens)
-        );
+        assert_eq!(limit(&Counting::O200K, parts(), 1), (vec![text("one")], StopReason::MaxTokens));
         let call =
             || Part::Call(ToolCall { id: "a".into(), name: "t".into(), arguments: "{}".into() });
-        assert_eq!(limit(&Counting::O200K, vec![text("one"), call()], u64::MAX).1, StopReason::ToolUse);
+        assert_eq!(
+            limit(&Counting::O200K, vec![text("one"), call()], u64::MAX).1,
+            StopReason::ToolUse
+        );
         assert_eq!(
             limit(&Counting::O200K, vec![text("one"), call()], 6),
             (vec![text("one")], StopReason::MaxTokens)
