@@ -42,6 +42,13 @@ impl Signals {
     }
 }
 
+impl Signals {
+    /// Waits for a signal.
+    pub async fn wait(mut self) {
+        self.recv().await;
+    }
+}
+
 #[cfg(not(unix))]
 impl Signals {
     pub fn listen() -> Signals {
