@@ -219,6 +219,10 @@ impl Skipped {
     }
 }
 
+/// Takes a selected session, or the path of a file that cannot be read.
+type TakeSession<'a, T, E> =
+    dyn FnMut(&Progress, Result<T, (&Path, LoadError)>) -> Result<(), E> + 'a;
+
 /// Visits the selected sessions, and the files that cannot be read, until `take` fails. `make` gets
 /// each session as soon as it is read, before the search for facts. Returns the skipped files and a
 /// message about the omitted sessions, or the error of `take`.
@@ -226,7 +230,7 @@ pub(crate) fn choose<T, E>(
     inputs: &[String],
     choice: &Choice,
     make: &mut dyn FnMut(&Path, Scenario) -> T,
-    take: &mut dyn FnMut(&Progress, Result<T, (&Path, LoadError)>) -> Result<(), E>,
+    take: &mut TakeSession<'_, T, E>,
 ) -> anyhow::Result<Result<(Skipped, Option<String>), E>> {
     let mut chooser = Chooser::new(choice);
     let mut skipped = Skipped::default();
