@@ -10,21 +10,29 @@ use ctxbench_scenarios::formats::millis;
 use ctxbench_session::{Session, calibration};
 use ctxbench_util::plural::pluralize;
 
-/// Selection criteria. Without any, every session is selected.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+use crate::commands::values::{self, many};
+
+/// Options that select sessions. Without any, every session is selected.
+#[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Maximum number of sessions.
-    pub limit: Option<usize>,
-    /// Number of sessions to draw at random, using the seed.
-    pub sample: Option<usize>,
+    /// Take the first N sessions, by their paths
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// Take N random sessions, the same ones wherever the folder is (see --seeds, --seed)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub sample: Option<u64>,
     /// Number of newest sessions to keep, by start time. Sessions without a date count as the
     /// oldest. Not valid together with a sample.
-    pub last: Option<usize>,
+    #[arg(skip)]
+    pub last: Option<u64>,
     /// Seed of the sample.
+    #[arg(skip)]
     pub seed: u64,
-    /// Minimum tokens of content, see [`tokens`].
+    /// Take sessions with at least N tokens of content, such as 20000 or 20k
+    #[arg(long, value_name = "N", value_parser = values::tokens)]
     pub min_tokens: Option<u64>,
-    /// Earliest day on which a session may have begun, `YYYY-MM-DD` in UTC.
+    /// Take sessions that began on this day or later, UTC; sessions without a date are left out
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub since: Option<String>,
 }
 
@@ -76,7 +84,7 @@ impl<T> Chooser<T> {
 
     /// Returns true if no further session can be selected, so that the caller can stop reading.
     pub fn is_full(&self) -> bool {
-        self.choice.is_in_order() && self.choice.limit.is_some_and(|most| self.taken >= most)
+        self.choice.is_in_order() && self.choice.limit.is_some_and(|most| self.taken >= many(most))
     }
 
     /// Applies the filters to a session. `place` is its path below the argument that named it. A
@@ -115,7 +123,7 @@ impl<T> Chooser<T> {
         let (Some(place), Some(most)) = (ticket.0, most) else { return Some(what) };
         self.drawn.insert((place, self.offered), what);
         self.offered += 1;
-        if self.drawn.len() > most {
+        if self.drawn.len() > many(most) {
             self.drawn.pop_last();
         }
         None
@@ -128,7 +136,7 @@ impl<T> Chooser<T> {
         let mut sample: Vec<(usize, T)> = drawn.into_iter().map(|((_, n), t)| (n, t)).collect();
         sample.sort_by_key(|(n, _)| *n);
         let (by_sample, drew) = (self.offered - sample.len(), self.choice.sample.is_some());
-        let most = self.choice.limit.unwrap_or(usize::MAX);
+        let most = self.choice.limit.map_or(usize::MAX, many);
         let by_limit = sample.len().saturating_sub(most);
         sample.truncate(most);
         let since = self.choice.since.as_deref().unwrap_or_default();
@@ -160,7 +168,7 @@ fn draw(seed: u64, place: &str, id: &str) -> u64 {
     content_hash(format!("{seed}\0{place}\0{id}").as_bytes())
 }
 
-/// Checks that a text is a day in the form `YYYY-MM-DD` and returns it.
+/// Parses a day in the form `YYYY-MM-DD`.
 pub fn day(text: &str) -> Result<String, String> {
     let plain = text.len() == 10 && text.is_ascii();
     let stamp = plain.then(|| format!("{text}T00:00:00Z"));

@@ -43,7 +43,7 @@ fn a_sample_is_the_same_in_any_order_and_grows_with_its_size() {
     let names: Vec<String> = (0..60).map(|n| format!("dir/{n}.jsonl")).collect();
     let forward: Vec<&str> = names.iter().map(String::as_str).collect();
     let backward: Vec<&str> = forward.iter().rev().copied().collect();
-    let set = |seed: u64, n: usize, places: &[&str]| {
+    let set = |seed: u64, n: u64, places: &[&str]| {
         let choice = Choice { sample: Some(n), seed, ..Choice::default() };
         let (mut out, told) = taken(&choice, places);
         assert_eq!(told.unwrap(), format!("{} sessions left out: {} not drawn", 60 - n, 60 - n));

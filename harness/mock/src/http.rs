@@ -21,12 +21,6 @@ use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
 
 use super::{Door, PlannedReply, ProviderModel};
 
-/// Header of an answer with the virtual latency, which no wire transports, ms.
-const LATENCY: &str = "x-ctxbench-latency-ms";
-/// Header of an answer with the tokens that the cache dropped when their time was over. No provider
-/// reports them.
-const EXPIRED: &str = "x-ctxbench-expired-tokens";
-
 struct Expected {
     plan: PlannedReply,
     now: Millis,
@@ -36,6 +30,8 @@ struct Expected {
 struct ProviderState {
     provider: ProviderModel,
     expected: VecDeque<Expected>,
+    /// Latency and expired tokens of the last reply, which no wire transports.
+    last: (Millis, u64),
 }
 
 /// The provider model as the response of a [`wiremock::Mock`], for tests of other programs, too.
@@ -67,8 +63,8 @@ pub struct ProviderResponder(Arc<Mutex<ProviderState>>);
 
 impl ProviderResponder {
     pub fn new(provider: ProviderModel) -> Self {
-        let expected = VecDeque::new();
-        ProviderResponder(Arc::new(Mutex::new(ProviderState { provider, expected })))
+        let (expected, last) = (VecDeque::new(), (0, 0));
+        ProviderResponder(Arc::new(Mutex::new(ProviderState { provider, expected, last })))
     }
 
     /// Adds the reply to a further request, which arrives at a virtual time.
@@ -103,7 +99,7 @@ impl ProviderState {
             Err(e) => return text(400, &e.to_string()),
         };
         if counts {
-            let (tokens, original) = self.provider.count(&prompt);
+            let (tokens, original) = self.provider.count_prompt(&prompt);
             return json(200, wire.encode_count_reply(tokens, original));
         }
         let Some(Expected { plan, now, blocks }) = expected else {
@@ -112,9 +108,10 @@ impl ProviderState {
         prompt.recognise(blocks);
         let model = self.provider.model(&prompt.model);
         match self.provider.answer(prompt, plan, now) {
-            Ok(reply) => json(200, (wire.encode_reply)(&reply, &model))
-                .insert_header(LATENCY, reply.latency_ms)
-                .insert_header(EXPIRED, reply.expired),
+            Ok(reply) => {
+                self.last = (reply.latency_ms, reply.expired);
+                json(200, (wire.encode_reply)(&reply, &model))
+            }
             Err(e) => {
                 let (status, body) = wire.api.encode_error(&e);
                 json(status, body)
@@ -166,8 +163,8 @@ impl HttpTransport {
         Ok(self.server.insert(server))
     }
 
-    /// Returns status, latency in ms, expired tokens, and body of the answer.
-    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Millis, u64, Bytes), ModelError> {
+    /// Returns status and body of the answer.
+    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Bytes), ModelError> {
         let address = self.server().await.map_err(|e| broken(&e))?.uri();
         let mut builder = hyper::Request::post(format!("{address}{}", encoded.path))
             .header(header::CONTENT_TYPE, "application/json");
@@ -177,17 +174,8 @@ impl HttpTransport {
         let request = builder.body(Full::new(Bytes::from(encoded.body))).map_err(|e| broken(&e))?;
         let response = self.client.request(request).await.map_err(|e| broken(&e))?;
         let status = response.status().as_u16();
-        let number = |name| {
-            response
-                .headers()
-                .get(name)
-                .and_then(|v| v.to_str().ok())
-                .and_then(|v| v.parse().ok())
-                .unwrap_or(0)
-        };
-        let (latency_ms, expired) = (number(LATENCY), number(EXPIRED));
-        let body = response.into_body().collect().await.map_err(|e| broken(&e))?.to_bytes();
-        Ok((status, latency_ms, expired, body))
+        let body = response.into_body().collect().await.map_err(|e| broken(&e))?;
+        Ok((status, body.to_bytes()))
     }
 }
 
@@ -207,11 +195,12 @@ impl Door for HttpTransport {
         let mut encoded = self.wire.encode(request);
         let blocks = std::mem::take(&mut encoded.shows);
         self.provider.expect(Expected { plan, now, blocks });
-        let (status, latency_ms, expired, body) = self.post(encoded).await?;
+        let (status, body) = self.post(encoded).await?;
         if status != 200 {
             return Err(self.wire.api.decode_error(status, &body));
         }
         let reply = (self.wire.decode_reply)(&body).map_err(|e| broken(&e))?;
+        let (latency_ms, expired) = self.provider.0.lock().map(|s| s.last).unwrap_or_default();
         Ok(Reply { latency_ms, expired, ..reply })
     }
 
@@ -219,7 +208,7 @@ impl Door for HttpTransport {
         if !self.counting {
             return None;
         }
-        let (status, .., body) = self.post(self.wire.encode_count(request)?).await.ok()?;
+        let (status, body) = self.post(self.wire.encode_count(request)?).await.ok()?;
         (status == 200).then(|| self.wire.decode_count_reply(&body).ok()).flatten()
     }
 }

@@ -1,6 +1,5 @@
 //! Mock model server: one provider model with two transports, in process and over HTTP.
 
-mod direct;
 mod http;
 mod pairs;
 mod provider;

@@ -55,34 +55,17 @@ fn refused(wire: Wire, call: bool, id: &str) -> Result<(), ModelError> {
 mod tests {
     use super::*;
 
+    use crate::rules::tests::prompt;
     use ctxbench_core::model::catalogue;
     use ctxbench_provider::wire;
 
     /// Wires in the order of the expected refusals.
     const WIRES: [&str; 4] = ["anthropic-messages", "openai-responses", "openai-chat", "gemini"];
 
-    /// Returns whether a wire refuses a conversation by letters: `u` is the user, `c` a call, `r` its
-    /// result, `S` a compaction.
+    /// Returns whether a wire refuses a conversation by letters.
     fn refuses(wire: &str, talk: &str) -> bool {
-        let item = |(i, letter): (usize, char)| {
-            let id = "a".into();
-            let (role, content) = match letter {
-                'u' => (Role::User, Content::Text("u".into())),
-                'c' => {
-                    let (name, arguments) = ("t".into(), "{}".into());
-                    (Role::Assistant, Content::Call { id, name, arguments })
-                }
-                'r' => {
-                    let text = "r".into();
-                    (Role::Tool, Content::Output { id, text, is_error: false, image: None })
-                }
-                _ => (Role::Assistant, Content::Compaction { text: "S".into(), opaque: None }),
-            };
-            Item::new(role, content, i + 1, None)
-        };
-        let prompt = Prompt::new("m", talk.chars().enumerate().map(item).collect());
         let model = catalogue().iter().find(|m| *m.wire == *wire).unwrap();
-        check(wire::find(wire).unwrap(), model, &prompt).is_err()
+        check(wire::find(wire).unwrap(), model, &prompt(talk, vec![])).is_err()
     }
 
     #[test]

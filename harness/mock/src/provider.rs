@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{self, Counting, Latency, Model};
@@ -20,7 +21,7 @@ use ctxbench_session::fact::Fact;
 use ctxbench_util::lru_map::LruMap;
 
 use super::threads::{LIVE, Threads};
-use super::{PlannedReply, pairs, rules};
+use super::{Door, PlannedReply, pairs, rules};
 use crate::summarise::{ASK, Summariser, Summary, SummaryDesk, SummaryJob, summarise};
 
 #[derive(Clone, Debug)]
@@ -147,7 +148,7 @@ impl ProviderModel {
 
     /// Tokens of a prompt after the edits that its request asks for, and before them where it asks
     /// for any.
-    pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
+    pub fn count_prompt(&self, prompt: &Prompt) -> (u64, Option<u64>) {
         let model = self.model(&prompt.model);
         let original = prompt.tools_tokens(&model.counting)
             + context_editing::prompt_tokens(&model, &prompt.server_edits, &prompt.items);
@@ -181,26 +182,6 @@ impl ProviderModel {
         Ok(reply)
     }
 
-    /// Answers a request as its decoded prompt, which is built only if more than its prefixes decides:
-    /// the provider edits, compacts or summarises it, or keeps the conversation.
-    pub fn answer_request(
-        &mut self,
-        request: &Request,
-        plan: PlannedReply,
-        now: Millis,
-    ) -> Result<Reply, ModelError> {
-        let model = self.model(&request.model.name);
-        let (all, parts, stop) = match (self.prefixes(request, &model), plan) {
-            (Some(all), PlannedReply::Say { parts, stop }) => (all, parts, stop),
-            (_, plan) => return self.answer(self.wire.prompt_of(request), plan, now),
-        };
-        self.check_size(total(&all), &model)?;
-        let (usage, first_token) = self.bill(&all, &model, now)?;
-        let reply = finish(parts, stop, usage, first_token, &model);
-        let id = model.capabilities.message_threads.then(|| self.next_id());
-        Ok(Reply { id, expired: self.expired, ..reply })
-    }
-
     /// Returns the prefixes of the prompt of a request, if that is sent as it is.
     fn prefixes(&self, request: &Request, model: &Model) -> Option<Vec<Prefix>> {
         let is_edited = |b: &Block| match b.kind {
@@ -210,17 +191,6 @@ impl ProviderModel {
         let is_sent = request.thread.is_none() && request.server_edits.is_empty();
         let is_sent = is_sent && !request.blocks.iter().any(|b| is_edited(b));
         is_sent.then(|| self.wire.prefixes_of(request))
-    }
-
-    /// Returns the tokens of the whole conversation of a request, whatever the provider keeps of it.
-    pub fn count_request(&self, request: &Request) -> u64 {
-        match self.prefixes(request, &self.model(&request.model.name)) {
-            Some(all) => total(&all),
-            None => {
-                let whole = Request { thread: None, ..request.clone() };
-                self.count(&self.wire.prompt_of(&whole)).0
-            }
-        }
     }
 
     fn check_size(&self, tokens: u64, model: &Model) -> Result<(), ModelError> {
@@ -343,7 +313,6 @@ impl ProviderModel {
         let (facts, index) = (&self.options.facts, self.options.desk.next());
         let job = SummaryJob {
             prompt,
-            max_tokens: prompt.max_tokens,
             counting: self.options.model.counting,
             facts,
             seed: self.options.seed,
@@ -379,6 +348,42 @@ impl ProviderModel {
             + model.latency.b_ms * fresh as f64
             + model.latency.c_ms * usage.cache_read as f64;
         Ok((usage, first.round() as Millis))
+    }
+}
+
+/// Requests in process, without a wire.
+#[async_trait]
+impl Door for ProviderModel {
+    /// Answers a request as its decoded prompt, which is built only if more than its prefixes
+    /// decides: the provider edits, compacts or summarises it, or keeps the conversation.
+    async fn send(
+        &mut self,
+        request: &Request,
+        plan: PlannedReply,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
+        let model = self.model(&request.model.name);
+        let (all, parts, stop) = match (self.prefixes(request, &model), plan) {
+            (Some(all), PlannedReply::Say { parts, stop }) => (all, parts, stop),
+            (_, plan) => return self.answer(self.wire.prompt_of(request), plan, now),
+        };
+        self.check_size(total(&all), &model)?;
+        let (usage, first_token) = self.bill(&all, &model, now)?;
+        let reply = finish(parts, stop, usage, first_token, &model);
+        let id = model.capabilities.message_threads.then(|| self.next_id());
+        Ok(Reply { id, expired: self.expired, ..reply })
+    }
+
+    /// Counts the whole conversation of a request, whatever the provider keeps of it.
+    async fn count(&mut self, request: &Request) -> Option<u64> {
+        if !self.has_counting() {
+            return None;
+        }
+        if let Some(all) = self.prefixes(request, &self.model(&request.model.name)) {
+            return Some(total(&all));
+        }
+        let whole = Request { thread: None, ..request.clone() };
+        Some(self.count_prompt(&self.wire.prompt_of(&whole)).0)
     }
 }
 

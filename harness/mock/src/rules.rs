@@ -105,12 +105,12 @@ fn has_open_call(talk: &[&Item]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A prompt by letters: `u` is the user, `c` a call, `r` its result, `S` a block made on demand, `T`
     /// one of the threshold kind, and `?` asks for a compaction.
-    fn prompt(talk: &str, server_edits: Vec<ServerEdit>) -> Prompt {
+    pub fn prompt(talk: &str, server_edits: Vec<ServerEdit>) -> Prompt {
         let item = |(i, letter): (usize, char)| {
             let (id, text): (Arc<str>, Arc<str>) = ("a".into(), letter.to_string().into());
             let (role, content) = match letter {

@@ -168,7 +168,7 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
     let applied = ask(&mut p, &r, planned_reply(vec![])).unwrap().applied;
     assert_eq!((applied.cleared_tool_uses, applied.cleared_thinking_turns), (1, 1));
     assert_eq!(applied.thinking_tokens, r.blocks[1].tokens(&r.model.counting));
-    let (after, before) = p.count(&p.wire().prompt_of(&r));
+    let (after, before) = p.count_prompt(&p.wire().prompt_of(&r));
     assert_eq!(
         (before, after),
         (Some(r.tokens()), r.tokens() - applied.cleared_tokens - applied.thinking_tokens)
@@ -219,7 +219,7 @@ fn billed(name: &str, edits: &[ServerEdit]) -> Vec<(Usage, u64, u64)> {
         let mut r = request(blocks);
         r.breakpoints = vec![0, r.blocks.len() - 1];
         (r.model, r.server_edits) = (model.clone(), edits.to_vec());
-        let counted = p.count(&p.wire().prompt_of(&r)).0;
+        let counted = p.count_prompt(&p.wire().prompt_of(&r)).0;
         let prompt = p.wire().prompt_of(&r);
         let reply =
             p.answer(prompt, planned_reply(vec![text("so")]), 60_000 * minute as u64).unwrap();

@@ -10,7 +10,7 @@ pub mod shutdown;
 mod signals;
 
 pub use process_group::{PipedProcess, ProcessGroup};
-pub use signals::{EndSignal, Signals};
+pub use signals::Signals;
 
 /// Runs a future to its end, on a runtime of its own.
 pub fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {

@@ -155,7 +155,8 @@ pub fn exit_on_signals() {
                 // Standard error may be closed, where `eprintln!` would panic.
                 let _ = writeln!(std::io::stderr(), "{message}");
             }
-            std::process::exit(signal.exit_code());
+            // As a shell reports it.
+            std::process::exit(128 + signal);
         });
         // An error means that the thread could not listen; signals then have their default effect.
         let _ = is_ready.recv();

@@ -2,31 +2,16 @@
 //! and a shell ignores INT for background jobs of a script.
 
 #[cfg(unix)]
+use std::task::Poll;
+
+#[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndSignal {
-    Interrupt,
-    Terminate,
-    HangUp,
-}
-
-impl EndSignal {
-    /// Returns the exit code that a shell reports for it.
-    pub fn exit_code(self) -> i32 {
-        match self {
-            EndSignal::Interrupt => 130,
-            EndSignal::Terminate => 143,
-            EndSignal::HangUp => 129,
-        }
-    }
-}
 
 /// Listens for the signals that end a process. On Windows that is Ctrl-C only.
 pub struct Signals {
     /// `None` = it was ignored at the start, so it never arrives.
     #[cfg(unix)]
-    all: [Option<Signal>; 3],
+    all: [(SignalKind, Option<Signal>); 3],
 }
 
 #[cfg(unix)]
@@ -37,27 +22,30 @@ impl Signals {
         let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
         let all = kinds.map(|kind| {
             let ignored = is_ignored(&status, kind.as_raw_value());
-            if ignored { None } else { signal(kind).ok() }
+            (kind, if ignored { None } else { signal(kind).ok() })
         });
         Signals { all }
     }
 
-    pub async fn recv(&mut self) -> EndSignal {
-        async fn next(signal: &mut Option<Signal>) {
-            let received = match signal {
-                Some(signal) => signal.recv().await,
-                None => None,
-            };
-            if received.is_none() {
-                std::future::pending().await
+    /// Returns the number of the next signal.
+    pub async fn recv(&mut self) -> i32 {
+        std::future::poll_fn(|context| {
+            for (kind, signal) in &mut self.all {
+                let polled = signal.as_mut().map(|signal| signal.poll_recv(context));
+                if let Some(Poll::Ready(Some(()))) = polled {
+                    return Poll::Ready(kind.as_raw_value());
+                }
             }
-        }
-        let [interrupt, terminate, hang_up] = &mut self.all;
-        tokio::select! {
-            () = next(interrupt) => EndSignal::Interrupt,
-            () = next(terminate) => EndSignal::Terminate,
-            () = next(hang_up) => EndSignal::HangUp,
-        }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Signals {
+    /// Waits for a signal.
+    pub async fn wait(mut self) {
+        self.recv().await;
     }
 }
 
@@ -67,11 +55,12 @@ impl Signals {
         Signals {}
     }
 
-    pub async fn recv(&mut self) -> EndSignal {
+    /// Returns the number of SIGINT on other systems.
+    pub async fn recv(&mut self) -> i32 {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-        EndSignal::Interrupt
+        2
     }
 }
 

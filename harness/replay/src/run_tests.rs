@@ -64,7 +64,7 @@ fn who_asks_for_no_summary_runs_once() {
 fn endpoint(url: &str, cassette: &Path, offline: bool) -> Vec<Summariser> {
     let cassette = Arc::new(Cassette::open(cassette, offline).unwrap());
     let address = Address::parse(url).unwrap();
-    vec![Summariser::Endpoint(Arc::new(Endpoint::new(address, None, cassette, offline).unwrap()))]
+    vec![Summariser::Endpoint(Arc::new(Endpoint::new(address, None, cassette).unwrap()))]
 }
 
 #[test]
@@ -141,8 +141,8 @@ fn a_script_that_runs_out_is_an_error_of_its_row() {
         (codex.status, codex.error.as_deref()),
         (Status::Error, Some("codex: summary 1 is requested, and the script has 0"))
     );
-    let enough = SummaryScript::Texts(vec!["Keep the cookie.".to_string(); 200]);
-    let all = run(vec![Summariser::Scripted(enough)], 1, Transport::Direct);
+    let enough = vec!["Keep the cookie.".to_string(); 200];
+    let all = run(vec![Summariser::Again(enough.into(), Box::default())], 1, Transport::Direct);
     let codex = all.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
     assert_eq!(codex.status, Status::Completed, "{:?}", codex.error);
 }

@@ -72,7 +72,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
     let products = products(args)?;
     let mut skipped = Skipped::default();
     let choice = Choice {
-        last: Some(many(args.last)),
+        last: Some(args.last),
         min_tokens: args.min_tokens,
         since: args.since.clone(),
         ..Choice::default()

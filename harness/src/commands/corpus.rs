@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::choice::{self, Choice, Chooser};
+use crate::choice::{Choice, Chooser};
 use anyhow::bail;
 use ctxbench_replay::verify;
 use ctxbench_scenarios::formats::Source;
@@ -16,38 +16,6 @@ use ctxbench_util::plural::pluralize;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::input;
-use super::values::{many, tokens};
-
-/// Options that select sessions.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct Choosing {
-    /// Take the first N sessions, by their paths
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
-    /// Take N random sessions, the same ones wherever the folder is (see --seeds, --seed)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    sample: Option<u64>,
-    /// Take sessions with at least N tokens of content, such as 20000 or 20k
-    #[arg(long, value_name = "N", value_parser = tokens)]
-    min_tokens: Option<u64>,
-    /// Take sessions that began on this day or later, UTC; sessions without a date are left out
-    #[arg(long, value_name = "YYYY-MM-DD", value_parser = choice::day)]
-    since: Option<String>,
-}
-
-impl Choosing {
-    /// Returns the selection, with `seed` for the random sample.
-    pub(crate) fn choice(&self, seed: Option<u64>) -> Choice {
-        Choice {
-            limit: self.limit.map(many),
-            sample: self.sample.map(many),
-            last: None,
-            seed: seed.unwrap_or(1),
-            min_tokens: self.min_tokens,
-            since: self.since.clone(),
-        }
-    }
-}
 
 /// Progress on standard error: on a terminal, a line that is updated in place; otherwise one line
 /// every 30 s.
@@ -249,6 +217,45 @@ impl Skipped {
             report!("note: {before}skipped: {more} more");
         }
     }
+}
+
+/// Takes a selected session, or the path of a file that cannot be read.
+type TakeSession<'a, T, E> =
+    dyn FnMut(&Progress, Result<T, (&Path, LoadError)>) -> Result<(), E> + 'a;
+
+/// Visits the selected sessions, and the files that cannot be read, until `take` fails. `make` gets
+/// each session as soon as it is read, before the search for facts. Returns the skipped files and a
+/// message about the omitted sessions, or the error of `take`.
+pub(crate) fn choose<T, E>(
+    inputs: &[String],
+    choice: &Choice,
+    make: &mut dyn FnMut(&Path, Scenario) -> T,
+    take: &mut TakeSession<'_, T, E>,
+) -> anyhow::Result<Result<(Skipped, Option<String>), E>> {
+    let mut chooser = Chooser::new(choice);
+    let mut skipped = Skipped::default();
+    let (mut shown, mut taken) = (None, Ok(()));
+    walk(inputs, &mut shown, &mut |shown, input, place, met| {
+        match met {
+            WalkItem::Session(scenario) => {
+                let ticket = chooser.admit(&scenario.session, &below(input, place));
+                if let Some(one) = ticket.and_then(|t| chooser.take(t, make(place, *scenario))) {
+                    taken = take(shown, Ok(one));
+                }
+            }
+            WalkItem::Unreadable(e) => taken = take(shown, Err((place, e))),
+            WalkItem::NotASession(e) => skipped.add(place, e),
+        }
+        match taken.is_ok() && !chooser.is_full() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    })?;
+    let (drawn, left_out) = chooser.end();
+    if let (Ok(()), Some(shown)) = (&taken, &shown) {
+        taken = drawn.into_iter().try_for_each(|one| take(shown, Ok(one)));
+    }
+    Ok(taken.map(|()| (skipped, left_out)))
 }
 
 /// Loads the selected sessions. Reports unreadable files on standard error. Fails if an input does

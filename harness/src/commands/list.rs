@@ -10,8 +10,9 @@ use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::descriptor::Descriptor;
 use ctxbench_strategies::{all, built_in};
 
-use super::corpus::{Choosing, Progress};
+use super::corpus::Progress;
 use super::specs;
+use crate::choice::Choice;
 use ctxbench_agents::drive::agent;
 
 #[derive(clap::Args)]
@@ -33,10 +34,10 @@ pub(crate) struct ListArgs {
     #[arg(value_name = "FILE|DIR")]
     inputs: Vec<String>,
     #[command(flatten)]
-    choosing: Choosing,
+    choice: Choice,
     /// Random seed for --sample (default: 1)
-    #[arg(long, value_name = "SEED")]
-    seed: Option<u64>,
+    #[arg(long, value_name = "SEED", default_value_t = 1, hide_default_value = true)]
+    seed: u64,
     /// One JSON object per line instead of a table (sessions only)
     #[arg(long)]
     json: bool,
@@ -67,11 +68,11 @@ pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
     if args.matrix && args.what != ListTopic::Strategies {
         bail!("--matrix works with `list strategies` only");
     }
-    let choice = args.choosing.choice(args.seed);
+    let choice = Choice { seed: args.seed, ..args.choice.clone() };
     if args.what == ListTopic::Sessions {
         return super::survey::list(&args.inputs, &choice, args.json);
     }
-    if args.json || !args.inputs.is_empty() || choice != Choosing::default().choice(None) {
+    if args.json || !args.inputs.is_empty() || choice != (Choice { seed: 1, ..Choice::default() }) {
         bail!("files, --json and options that select sessions work with `list sessions` only");
     }
     let mut out = String::new();

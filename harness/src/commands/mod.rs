@@ -29,7 +29,7 @@ mod specs;
 mod summarizer;
 mod survey;
 mod validate;
-mod values;
+pub(crate) mod values;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

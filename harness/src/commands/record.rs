@@ -197,13 +197,9 @@ async fn with_program(
 }
 
 async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
-    let mut signals = Signals::listen();
+    let signals = Signals::listen();
     super::print(&format!("listening on {}", recorder.url()))?;
-    recorder
-        .run(async move {
-            let _ = signals.recv().await;
-        })
-        .await;
+    recorder.run(signals.wait()).await;
     Ok(0)
 }
 

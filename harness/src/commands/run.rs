@@ -8,6 +8,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use crate::choice::Choice;
 use crate::commands::output::escape;
 use anyhow::{Context, bail};
 use clap::ValueHint;
@@ -35,7 +36,7 @@ use ctxbench_strategies::Spec;
 use ctxbench_util::files;
 use ctxbench_util::plural::pluralize;
 
-use super::corpus::{Choosing, Progress};
+use super::corpus::Progress;
 use super::memory::FolderArgs;
 use super::otel::MetricsExport;
 use super::private;
@@ -61,7 +62,7 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "SESSION|SCENARIO|DIR")]
     pub(super) inputs: Vec<String>,
     #[command(flatten)]
-    choosing: Choosing,
+    choice: Choice,
     #[command(flatten)]
     chosen: Chosen,
     #[arg(long, value_name = "M")]
@@ -373,7 +374,7 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     }
     let named = args.model.iter().map(|m| model::find(m)).collect::<Result<Vec<_>, _>>()?;
     let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
-    let choice = args.choosing.choice(Some(args.seeds.first));
+    let choice = Choice { seed: args.seeds.first, ..args.choice.clone() };
     let shard = args.shard.as_deref().map(shard).transpose()?;
     let (mut sessions, listed): (Vec<_>, Vec<_>) =
         listed::list(&args.inputs, &choice, &named, shard, listed::KEPT_BYTES)?.into_iter().unzip();

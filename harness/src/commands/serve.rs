@@ -81,13 +81,9 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<()> {
             .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
         // Catch signals before printing the address, because a program that reads the address may
         // stop the server at once.
-        let mut signals = Signals::listen();
+        let signals = Signals::listen();
         super::print(&format!("listening on http://{}", server.address()))?;
-        server
-            .run(async move {
-                let _ = signals.recv().await;
-            })
-            .await;
+        server.run(signals.wait()).await;
         Ok(())
     })
 }

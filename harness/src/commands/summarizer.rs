@@ -50,7 +50,6 @@ pub(super) fn summarisers(
     cassette: Option<&CassetteFile>,
 ) -> anyhow::Result<Vec<Summariser>> {
     let endpoints = names.iter().any(|n| n.contains("://"));
-    let offline = cassette.is_some_and(|file| file.offline);
     let cassette = match cassette {
         Some(_) if !endpoints => bail!("--cassette needs a --summarizer that is a URL"),
         None if endpoints => bail!(
@@ -67,8 +66,7 @@ pub(super) fn summarisers(
             ),
             (Some(cassette), None) if name.contains("://") => {
                 let address = Address::parse(name).context("--summarizer")?;
-                let endpoint =
-                    Endpoint::new(address, Key::from_environment(), cassette.clone(), offline);
+                let endpoint = Endpoint::new(address, Key::from_environment(), cassette.clone());
                 Summariser::Endpoint(Arc::new(endpoint.context("--summarizer")?))
             }
             _ => name.parse().map_err(|e| anyhow::anyhow!("--summarizer: {e}"))?,

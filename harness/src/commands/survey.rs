@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::choice::{Choice, Chooser};
+use crate::choice::Choice;
 use crate::survey::SessionSummary;
 use anyhow::bail;
 use ctxbench_replay::billing::BilledCalls;
@@ -13,12 +12,12 @@ use ctxbench_replay::cut;
 use ctxbench_reports::{one_line, printable};
 use ctxbench_scenarios::bounds::is_about_a_number;
 use ctxbench_scenarios::formats::millis;
-use ctxbench_scenarios::{LoadError, is_path};
+use ctxbench_scenarios::{LoadError, Scenario, is_path};
 use ctxbench_util::calendar;
 use ctxbench_util::plural::pluralize;
 use serde_json::json;
 
-use super::corpus::{Progress, Skipped, WalkItem, at, below, walk};
+use super::corpus::{Progress, at, choose};
 use super::output::{check_printed, escape};
 
 /// A row and the path of its session.
@@ -38,67 +37,31 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         bail!("{gone}: no such file or folder");
     }
     let mut out = Out { json: as_json, ..Out::default() };
-    let mut chooser = Chooser::new(choice);
-    let mut skipped = Skipped::default();
-    let mut failed = None;
-    let mut shown = None;
-    walk(inputs, &mut shown, &mut |shown, input, place, met| {
-        let put = match met {
-            WalkItem::Session(scenario) => {
-                let Some(ticket) = chooser.admit(&scenario.session, &below(input, place)) else {
-                    return going(chooser.is_full());
-                };
-                let path = place.display().to_string();
-                let all = scenario.warnings.iter().filter(|w| is_about_a_number(w));
-                let replaced = all.clone().next().map(|first| (first.clone(), all.count()));
-                let placed = Placed { path, row: SessionSummary::new(&scenario), replaced };
-                match chooser.take(ticket, placed) {
-                    Some(placed) => out.session(shown, placed),
-                    None => Ok(()),
-                }
-            }
-            WalkItem::Unreadable(e) => out.damaged(shown, place, &e),
-            WalkItem::NotASession(e) => {
-                skipped.add(place, e);
-                Ok(())
-            }
-        };
-        match put {
-            Ok(()) => going(chooser.is_full()),
-            Err(e) => {
-                failed = Some(e);
-                ControlFlow::Break(())
-            }
-        }
+    let mut placed = |place: &Path, scenario: Scenario| {
+        let path = place.display().to_string();
+        let all = scenario.warnings.iter().filter(|w| is_about_a_number(w));
+        let replaced = all.clone().next().map(|first| (first.clone(), all.count()));
+        Placed { path, row: SessionSummary::new(&scenario), replaced }
+    };
+    let listed = choose(inputs, choice, &mut placed, &mut |shown, one| match one {
+        Ok(placed) => out.session(shown, placed),
+        Err((place, e)) => out.damaged(shown, place, &e),
     })?;
-    let rest = || -> io::Result<()> {
-        let shown = shown.as_ref();
-        let (sample, left_out) = chooser.end();
-        for placed in sample {
-            shown.map_or(Ok(()), |shown| out.session(shown, placed))?;
-        }
+    let printed = listed.and_then(|(skipped, left_out)| {
         out.totals()?;
         let prices =
             out.prices.iter().map(|(what, n)| format!("{what} ({})", pluralize(*n, "session")));
         prices.for_each(|line| report!("note: {line}"));
         out.replaced.iter().chain(&left_out).for_each(|line| report!("note: {line}"));
+        skipped.report_all();
         Ok(())
-    };
-    let put = match failed {
-        Some(e) => Err(e),
-        None => rest(),
-    };
-    drop(shown);
-    skipped.report_all();
-    let nothing = out.sessions == 0 && out.damaged > 0;
-    match put {
-        Ok(()) if nothing => bail!("no session could be read; the rows say why"),
+    });
+    match printed {
+        Ok(()) if out.sessions == 0 && out.damaged > 0 => {
+            bail!("no session could be read; the rows say why")
+        }
         other => check_printed(other),
     }
-}
-
-fn going(full: bool) -> ControlFlow<()> {
-    if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 #[derive(Default)]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use ctxbench_core::usage::Ttl;
 use ctxbench_replay::validate::{PredictOptions, Validated, read, validate as compare};
 use ctxbench_scenarios::InputError;
@@ -46,59 +47,9 @@ fn per_cent(text: &str) -> Result<f64, String> {
 
 pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
     let options = PredictOptions { lifetimes: !args.no_lifetimes, ttl: args.ttl };
-    // Returns the sessions of a file, and errors.
-    let one = |source: &Source<'_>| -> Vec<anyhow::Result<Validated>> {
-        let mut out = Vec::new();
-        read(source, |one| {
-            out.push(one.map_err(Into::into).map(|one| {
-                let v = compare(&one, options);
-                v.warnings.iter().for_each(|w| report!("note: {w}"));
-                v
-            }));
-        });
-        out
-    };
     let (mut all, mut bad) = (Vec::new(), Vec::new());
     for path in &args.files {
-        let shown = path.display().to_string();
-        let through = match input::is_pipe(path).then(|| input::piped(path)).transpose() {
-            Ok(through) => through,
-            Err(e) => {
-                bad.push(e.into());
-                continue;
-            }
-        };
-        let source = match &through {
-            Some(bytes) => Source::of_bytes(bytes, &shown),
-            None => on_disk(path, &shown),
-        };
-        // A named file must be a recording, but a folder may contain other files.
-        let before = all.len();
-        let inside = inside(path, &source, &mut |source| {
-            let found = source.map_or_else(|e| vec![Err(e.into())], &one);
-            for one in found {
-                match one {
-                    Ok(v) => all.push(v),
-                    Err(e) => report!("skipped: {e:#}"),
-                }
-            }
-        });
-        match inside {
-            Ok(None) => {
-                for one in one(&source) {
-                    match one {
-                        Ok(v) => all.push(v),
-                        Err(e) => bad.push(e),
-                    }
-                }
-            }
-            Ok(Some(files)) if all.len() == before => bad.push(anyhow::anyhow!(
-                "{shown}: no recording with counters among {} in it",
-                pluralize(files, "file")
-            )),
-            Ok(Some(_)) => {}
-            Err(e) => bad.push(e),
-        }
+        bad.extend(of_path(path, options, &mut all).unwrap_or_else(|e| vec![e]));
     }
     if !all.is_empty() {
         match args.json {
@@ -120,6 +71,47 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
         .into()),
         _ => Ok(()),
     }
+}
+
+/// Adds the validated sessions of a path. Returns the errors of a named file, which must be a
+/// recording. A folder may contain other files.
+fn of_path(
+    path: &Path,
+    options: PredictOptions,
+    all: &mut Vec<Validated>,
+) -> anyhow::Result<Vec<anyhow::Error>> {
+    let shown = path.display().to_string();
+    let through = input::is_pipe(path).then(|| input::piped(path)).transpose()?;
+    let source = match &through {
+        Some(bytes) => Source::of_bytes(bytes, &shown),
+        None => on_disk(path, &shown),
+    };
+    let before = all.len();
+    let mut add = |source: &Source<'_>, failed: &mut dyn FnMut(anyhow::Error)| {
+        read(source, |one| match one {
+            Ok(one) => {
+                let v = compare(&one, options);
+                v.warnings.iter().for_each(|w| report!("note: {w}"));
+                all.push(v);
+            }
+            Err(e) => failed(e.into()),
+        });
+    };
+    let mut skip = |e: anyhow::Error| report!("skipped: {e:#}");
+    let inside = inside(path, &source, &mut |source| match source {
+        Ok(source) => add(source, &mut skip),
+        Err(e) => skip(e.into()),
+    })?;
+    let mut bad = Vec::new();
+    match inside {
+        None => add(&source, &mut |e| bad.push(e)),
+        Some(files) if all.len() == before => {
+            let files = pluralize(files, "file");
+            bail!("{shown}: no recording with counters among {files} in it");
+        }
+        Some(_) => {}
+    }
+    Ok(bad)
 }
 
 /// Returns the source of a file. The files of its subagents are separate recordings.

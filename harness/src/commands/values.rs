@@ -9,7 +9,7 @@ use ctxbench_util::quantity::parse_quantity;
 const LARGEST_WINDOW: u64 = 1_000_000_000;
 
 /// Parses a number of tokens: 200000, 200_000 or 200k.
-pub(super) fn tokens(text: &str) -> Result<u64, String> {
+pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     match parse_quantity(text) {
         Some(n) if (1..=LARGEST_WINDOW).contains(&n) => Ok(n),
         _ => Err(format!(
@@ -19,7 +19,7 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
 }
 
 /// Returns a number of things, at most as many as there can be.
-pub(super) fn many(n: u64) -> usize {
+pub(crate) fn many(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 

@@ -1,11 +1,9 @@
 //! The GitHub action as its workflow runs it: `.ci/action` with the inputs as variables, on the
 //! repository of examples/ci-gate.
 
-use crate::common;
-
 use std::process::{Command, Output};
 
-use common::{CommandFolder, repository};
+use crate::common::{self, CommandFolder, repository};
 
 /// Runs the script in a folder with the example's files.
 fn act(here: &CommandFolder, inputs: &[(&str, &str)]) -> Output {

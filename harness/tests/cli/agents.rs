@@ -2,11 +2,9 @@
 //!
 //! `.ci/agents --test` installs the agents and runs these tests.
 
-use crate::common;
-
 use std::path::{Path, PathBuf};
 
-use common::{CommandFolder, repository};
+use crate::common::{CommandFolder, repository};
 use serde_json::Value;
 
 /// Window of the agents, small enough that the test sessions are compacted.

@@ -1,8 +1,6 @@
 //! Invalid input: exit code, message, and no output written.
 
-use crate::common;
-
-use common::{CLAUDE_CODE, CommandFolder, Row, jsonl};
+use crate::common::{CLAUDE_CODE, CommandFolder, Row, jsonl};
 use serde_json::{Value, json};
 
 fn header() -> Value {

@@ -2,12 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{CommandFolder, data, gzip, json_lines, jsonl};
-
-/// Sonnet 4.6: 3 for input, 15 for output, so 10,000 and 1,000 tokens cost 0.045.
-const CALL_USD: f64 = 0.045;
-
-const REPLAY: &str = "--strategy reference --transport direct --out out";
+use crate::billing_variants::{CALL_USD, SONNET, plain, talk};
+use crate::common::{CommandFolder, REPLAY, data, gzip, json_lines, jsonl};
 
 /// Returns a session of pi's first format, without ids, with this many questions and replies.
 fn pi(id: &str, replies: u64) -> String {
@@ -45,11 +41,7 @@ fn assert_close(found: f64, usd: f64) {
 
 #[test]
 fn copies_and_continuations_without_ids_are_billed_once() {
-    let talk = json!({"model": "claude-sonnet-4-6", "messages": [
-        {"role": "user", "content": "Which port?"},
-        {"role": "assistant", "content": "8443.",
-            "usage": {"input_tokens": 10_000, "output_tokens": 1_000}}]})
-    .to_string();
+    let talk = talk(SONNET, plain());
     let untimed = [("a.json", talk.clone()), ("b.json", talk)];
     let timed = [("a.jsonl", pi("a", 2)), ("b.jsonl", pi("b", 4)), ("c.jsonl", pi("c", 4))];
     for (files, calls) in [(&untimed[..], 1.0), (&timed[..], 4.0)] {

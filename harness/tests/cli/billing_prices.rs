@@ -3,21 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{CommandFolder, json_lines, jsonl};
-
-/// Returns dollars and notes of the only session in a file.
-#[track_caller]
-fn billed(name: &str, text: String) -> (f64, String) {
-    let here = CommandFolder::with(name, text);
-    let rows = json_lines(&here.run(&format!("list sessions {name} --json")).ok().stdout);
-    let row = &rows[0];
-    (row["cost_usd"].as_f64().expect("dollars"), row["cost_notes"].to_string())
-}
+use crate::billing_variants::{self, exchanges, listed};
+use crate::common::{CommandFolder, jsonl};
 
 #[track_caller]
 fn assert_bill(name: &str, text: String, usd: f64) {
-    let (found, _) = billed(name, text);
-    assert!((found - usd).abs() < 1e-9, "{found} instead of {usd}");
+    billing_variants::assert_bill(&[(name, text)], 1, usd);
 }
 
 /// Returns a file of a request and its response.
@@ -65,12 +56,7 @@ fn service_tiers_and_searches_stand_beside_the_counters() {
 fn recorded_exchanges_have_the_terms_of_their_responses() {
     let exchange = |wire: &str, path: &str, model: &str, reply: String| {
         let body = json!({"model": model, "max_tokens": 4_096, "input": [], "messages": [{"role": "user", "content": "Which port?"}]});
-        let body = body.to_string();
-        let exchange = json!({"type": "exchange", "number": 1, "at_ms": 5, "first_ms": 900, "end_ms": 900, "ended": "whole",
-            "wire": wire, "path": path, "host": "localhost", "headers": {}, "body": {"bytes": body.len(), "text": body},
-            "status": 200, "reply_headers": {}, "reply": reply});
-        let head = json!({"type": "ctxbench_recording", "version": 1, "started": "2026-11-24T23:02:40.113Z", "program": "agent"});
-        jsonl(&[head, exchange])
+        jsonl(&exchanges(wire, path, &[(body, reply)]))
     };
     let text = exchange("openai-chat", "/v1/chat/completions", "gpt-5.4", chat("flex").to_string());
     assert_bill("a.jsonl", text, 0.0265 / 2.0);
@@ -113,10 +99,12 @@ fn rollout(model: &str) -> String {
 
 #[test]
 fn searches_of_codex_have_a_fee_and_uncounted_cache_writes_a_note() {
-    let (usd, notes) = billed("rollout-a.jsonl", rollout("gpt-5.4"));
-    assert!((usd - 0.0365).abs() < 1e-9, "{usd}");
-    assert_eq!(notes, "[]");
-    let (_, notes) = billed("rollout-a.jsonl", rollout("gpt-5.6-sol"));
+    let files = [("rollout-a.jsonl", rollout("gpt-5.4"))];
+    let (rows, _) = billing_variants::assert_bill(&files, 1, 0.0365);
+    assert_eq!(rows[0]["cost_notes"], json!([]));
+    let here = CommandFolder::with("rollout-a.jsonl", rollout("gpt-5.6-sol"));
+    let (rows, _) = listed(&here, "rollout-a.jsonl");
+    let notes = rows[0]["cost_notes"].to_string();
     assert!(notes.contains("without the cache writes of gpt-5.6-sol"), "{notes}");
 }
 
@@ -139,7 +127,5 @@ fn the_peak_includes_a_prompt_that_the_provider_summarized() {
         "content": [{"type": "text", "text": "8443"}], "usage": usage});
     let here = CommandFolder::with("a.json", stored("claude-opus-4-6", reply));
     here.run("run a.json --strategy reference --transport direct --out out").ok();
-    let rows = here.csv("out/summary.csv");
-    let row = rows.iter().find(|r| r["strategy"] == "as-recorded").expect("a row");
-    assert_eq!(row["peak_context_tokens"], "180000");
+    assert_eq!(here.row("out", "as-recorded")["peak_context_tokens"], "180000");
 }

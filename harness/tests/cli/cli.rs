@@ -1,12 +1,10 @@
 //! The command from outside: its output, its files, and equal figures from all kinds of input.
 
-use crate::common;
-
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-use common::replayed::run_with;
-use common::{CLAUDE_CODE, CODEX, CommandFolder, data};
+use crate::common::replayed::run_with;
+use crate::common::{self, CLAUDE_CODE, CODEX, CommandFolder, data};
 use ctxbench_replay::verify::{Verified, verify};
 use ctxbench_replay::{Options, models};
 use ctxbench_reports::FORMATS;

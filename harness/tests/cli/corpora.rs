@@ -1,8 +1,6 @@
 //! Many sessions: folders, compressed files and archives, filters, and unreadable files.
 
-use crate::common;
-
-use common::{CommandFolder, gzip, json_lines, jsonl};
+use crate::common::{self, CommandFolder, REPLAY, gzip, json_lines, jsonl};
 use serde_json::{Value, json};
 
 fn data(path: &str) -> Vec<u8> {
@@ -11,7 +9,6 @@ fn data(path: &str) -> Vec<u8> {
 
 const PI: &str = "recordings/pi/pi-mono-large-session.jsonl";
 const TRAJ: &str = "recordings/mini-swe-agent/github_issue.traj.json";
-const REPLAY: &str = "--strategy reference --transport direct --out out";
 
 /// Returns a session of a given day with a given number of one-token texts.
 fn session(id: &str, day: &str, words: usize) -> String {
@@ -194,9 +191,7 @@ fn what_a_shell_hands_over_is_no_number() {
     let mut shell = std::process::Command::new("bash");
     let done = shell.args(["-c", &line]).current_dir(here.path("")).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let ids: Vec<String> =
-        here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
-    assert_eq!(ids, ["pipe", "pipe-2"]);
+    assert_eq!(here.column("out", "scenario"), ["pipe", "pipe-2"]);
 }
 
 #[test]
@@ -334,8 +329,7 @@ fn sessions_are_chosen_alike_by_every_command() {
     assert_eq!(ids("s.jsonl"), drawn);
     let drawing = here.run(&format!("run b/d0 b/d1 --sample 4 --seeds 7 {REPLAY}")).ok();
     drawing.stderr_contains(&["5 not drawn"]);
-    let mut ran: Vec<String> =
-        here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
+    let mut ran = here.column("out", "scenario");
     ran.dedup();
     let mut sorted = drawn.clone();
     sorted.sort();

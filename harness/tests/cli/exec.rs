@@ -1,8 +1,6 @@
 //! External programs as strategies: their rows, and error messages for their mistakes.
 
-use crate::common;
-
-use common::{CommandFolder, Output, data, repository};
+use crate::common::{CommandFolder, Output, data, repository};
 use serde_json::Value;
 
 /// Returns a test program with the given behaviour.

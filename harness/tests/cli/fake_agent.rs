@@ -1,12 +1,10 @@
 //! Fake agents with all kinds of behaviour, driven from outside. Each gives a row with a clear
 //! message, and no process or file remains.
 
-use crate::common;
-
 use std::collections::BTreeSet;
 use std::net::TcpStream;
 
-use common::{CommandFolder, Output, data, is_ignored};
+use crate::common::{CommandFolder, Output, data, is_ignored};
 use serde_json::{Value, json};
 
 /// Two turns, with a call in the first.
@@ -284,8 +282,7 @@ fn drive_two_agents_with_one_implementation_give_two_rows() {
     let here = CommandFolder::new();
     let agents = ["good", "wraps"].map(|how| describe(&here, how, "acp", "strategy = \"codex\""));
     let out = drive(&here, &format!("login-bug ten-compactions {}", agents.join(" ")), 0);
-    let labels: BTreeSet<String> =
-        here.csv("ctxbench-out/summary.csv").into_iter().map(|r| r["strategy"].clone()).collect();
+    let labels = BTreeSet::from_iter(here.column("ctxbench-out", "strategy"));
     let ours = ["good", "wraps"].map(|how| format!("codex beside real-fake-{how}-acp"));
     let real = ["good", "wraps"].map(|how| format!("real-fake-{how}-acp"));
     assert_eq!(labels.into_iter().collect::<Vec<_>>(), [ours.clone(), real].concat());

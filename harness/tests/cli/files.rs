@@ -1,13 +1,11 @@
 //! Outputs that would overwrite inputs or user files, full disks, and unreadable inputs.
 #![cfg(unix)]
 
-use crate::common;
-
 use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
-use common::{CLAUDE_CODE, CODEX, CommandFolder, SESSION, data};
+use crate::common::{CLAUDE_CODE, CODEX, CommandFolder, SESSION, data};
 
 const TWO: &str = "--strategy reference --strategy codex --transport direct --out out";
 

@@ -1,9 +1,7 @@
 //! The gate end to end: a stored baseline, one figure made worse at a time, and the exit code with
 //! its reason.
 
-use crate::common;
-
-use common::CommandFolder;
+use crate::common::CommandFolder;
 use serde_json::{Value, json};
 
 /// Creates results of three strategies on two scenarios in `out`, and their baseline in

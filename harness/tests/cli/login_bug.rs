@@ -1,9 +1,7 @@
 //! The login bug as described (docs/sources/login-bug.md §1): 26 messages of about 15,400 tokens,
 //! 81 % of them in five tool results.
 
-use crate::common;
-
-use common::CommandFolder;
+use crate::common::CommandFolder;
 use ctxbench_scenarios::builtin;
 use ctxbench_session::Entry;
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! `ctxbench run` with `--status` and `--spend-limit`.
 
-use crate::common;
-
-use common::{CommandFolder, json_lines};
+use crate::common::{CommandFolder, json_lines};
 use serde_json::Value;
 
 #[test]

@@ -1,9 +1,7 @@
 //! A run that shows one of OpenCode's recorded failures reports it (docs/sources/opencode.md §3.4;
 //! cases s17 and s4).
 
-use crate::common;
-
-use common::{CommandFolder, jsonl};
+use crate::common::{CommandFolder, jsonl};
 use serde_json::json;
 
 /// A session with two short turns after a system prompt of `system` tokens and a first message of

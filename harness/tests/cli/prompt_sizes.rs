@@ -10,8 +10,7 @@ const DIRECT: &str = "--transport direct --out out";
 
 /// Returns one column of a row of `summary.csv`.
 fn cell(here: &CommandFolder, strategy: &str, column: &str) -> f64 {
-    let rows = here.csv("out/summary.csv");
-    let row = rows.iter().find(|r| r["strategy"] == strategy).expect("a row of the strategy");
+    let row = here.row("out", strategy);
     row[column].parse().unwrap_or_else(|_| panic!("{column} of {strategy}: {}", row[column]))
 }
 

@@ -3,15 +3,13 @@
 //! only send on Unix.
 #![cfg(unix)]
 
-use crate::common;
-use crate::common::sdk;
 use crate::sdks::{CLIENTS, Serving, runs};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-use common::{CommandFolder, data, gzip, json_lines, signal};
+use crate::common::{CommandFolder, data, gzip, json_lines, sdk, signal};
 use serde_json::{Value, json};
 
 /// The events of a streamed reply, cut after the beginning of its content.

@@ -2,13 +2,11 @@
 //! scripts of `tests/sdk`, each with its own server. `.ci/sdks` installs the SDKs into
 //! `target/sdk`; `CTXBENCH_SDK_DIR` names another folder.
 
-use crate::common;
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use common::{CommandFolder, is_ignored, repository, sdk, signal};
+use crate::common::{CommandFolder, is_ignored, repository, sdk, signal};
 
 /// A running `ctxbench serve`, or another command that prints its address.
 pub(crate) struct Serving {

@@ -1,10 +1,9 @@
 //! `--seeds N..M`: rows that depend on a seed are repeated, all others run once, and a session
 //! remains one session.
 
-use crate::common;
 use crate::determinism::assert_same;
 
-use common::{CommandFolder, Row};
+use crate::common::{CommandFolder, Row};
 use serde_json::{Value, json};
 
 const RUN: &str = "run login-bug-tight --transport direct --strategy codex --strategy \

@@ -1,8 +1,6 @@
 //! `--summarizer` on the command line.
 
-use crate::common;
-
-use common::CommandFolder;
+use crate::common::CommandFolder;
 
 const RUN: &str = "run login-bug-tight --transport direct --strategy codex --strategy \
     sliding-window --strategy reference";

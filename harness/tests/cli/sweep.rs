@@ -1,8 +1,6 @@
 //! Sweeps of a setting: the rows and the table.
 
-use crate::common;
-
-use common::CommandFolder;
+use crate::common::CommandFolder;
 
 #[test]
 fn a_sweep_makes_a_row_for_each_value_and_a_table() {
@@ -23,15 +21,14 @@ fn a_sweep_makes_a_row_for_each_value_and_a_table() {
     assert_eq!(values, ["default", "9000", "12000", "100000", "50%"]);
 
     // 50 % of the model's window of 200,000 tokens, regardless of the session's scale.
-    let rows = here.csv("ctxbench-out/summary.csv");
     let of = |value: &str| {
         let row = here.row("ctxbench-out", &format!("codex:auto_compact_limit={value}"));
         ["cost_usd", "compactions", "peak_context_tokens"].map(|column| row[column].clone())
     };
     assert_eq!(of("50%"), of("100000"));
     assert_ne!(of("9000"), of("100000"));
-    let order: Vec<&str> =
-        rows.iter().map(|r| r["strategy"].as_str()).filter(|s| !s.ends_with('%')).collect();
+    let mut order = here.column("ctxbench-out", "strategy");
+    order.retain(|s| !s.ends_with('%'));
     let want = "codex codex:auto_compact_limit=9000 codex:auto_compact_limit=12000 \
         codex:auto_compact_limit=100000 reference";
     assert_eq!(order.join(" "), want);
@@ -44,8 +41,7 @@ fn shares_take_per_cent_and_texts_are_not_swept() {
     let labels = |strategy: &str| {
         let line = format!("run login-bug --strategy {strategy} --transport direct --out out");
         here.run(&line).ok();
-        let rows = here.csv("out/summary.csv");
-        rows.into_iter().map(|mut r| r.remove("strategy").unwrap()).collect::<Vec<_>>()
+        here.column("out", "strategy")
     };
     assert_eq!(
         labels("sliding-window:high=[85%,95%]"),

@@ -1,6 +1,6 @@
 //! Old tool results cleared by the provider.
 
-use ctxbench_mock::summarise::{Summariser, SummaryScript};
+use ctxbench_mock::summarise::Summariser;
 use ctxbench_replay::Options;
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::Scenario;
@@ -76,7 +76,7 @@ pub fn research_agent() -> Vec<Span> {
     let of_reads = run(&cleared, &format!("{clears},clear_exclude=note"));
     let summary = words(0, 2_783);
     let options = Options {
-        summariser: Summariser::Scripted(SummaryScript::Texts(vec![summary])),
+        summariser: Summariser::Again([summary].into(), Box::default()),
         window: Some(1_000_000),
         ..as_told()
     };

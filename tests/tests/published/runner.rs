@@ -1,7 +1,7 @@
 //! Compaction by the tool runner of Anthropic's SDK.
 
 use ctxbench_core::request::Purpose;
-use ctxbench_mock::summarise::{Summariser, SummaryScript};
+use ctxbench_mock::summarise::Summariser;
 use ctxbench_replay::Options;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
@@ -59,7 +59,7 @@ pub fn tickets() -> Vec<Span> {
     // A prompt after a compaction consists of the tools and the summary.
     let summaries = [1, 2].map(|i| words(i, printed.compacted[i][0].0 - TOOLS)).to_vec();
     let options =
-        Options { summariser: Summariser::Scripted(SummaryScript::Texts(summaries)), ..as_told() };
+        Options { summariser: Summariser::Again(summaries.into(), Box::default()), ..as_told() };
     let strategy = "anthropic-sdk:threshold=5000,max_tokens=4096";
     let compacted = run_with(MODEL, &printed.compacted(), strategy, &options);
     let turns = |r: &RunRecord| -> Vec<u64> { samples(r).iter().map(|q| q.input_tokens).collect() };

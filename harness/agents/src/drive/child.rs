@@ -3,6 +3,7 @@
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use anstream::adapter::strip_str;
 use ctxbench_os::PipedProcess;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -230,19 +231,6 @@ impl Child {
 
 /// Removes colours and other control sequences.
 fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            // A control sequence ends with a letter or a similar character.
-            '\u{1b}' if chars.clone().next() == Some('[') => {
-                let _ = chars.find(|c| c != &'[' && matches!(c, '@'..='~'));
-            }
-            '\n' => out.push(c),
-            '\t' => out.push(' '),
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
+    let text = strip_str(text).to_string().replace('\t', " ");
+    text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
 }

@@ -3,9 +3,12 @@
 use std::io::{self, IsTerminal};
 use std::process::{Command, ExitStatus};
 
-use ctxbench_os::{EndSignal, Signals};
+use ctxbench_os::Signals;
 #[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process};
+
+/// Number of SIGTERM.
+const TERMINATE: i32 = 15;
 
 /// Runs a program to its end and returns its exit code; of one that a signal ended, 128 and the number
 /// of the signal, as shells say it.
@@ -19,7 +22,7 @@ pub async fn run(program: Command) -> io::Result<u8> {
             // The terminal sends the others to the whole foreground group; a program that gets
             // Ctrl-C twice may react differently.
             signal = signals.recv() => {
-                if signal == EndSignal::Terminate || !io::stdin().is_terminal() {
+                if signal == TERMINATE || !io::stdin().is_terminal() {
                     pass_on(signal, id);
                 }
             }
@@ -37,17 +40,13 @@ fn code(status: ExitStatus) -> u8 {
 
 /// Sends a signal to a process. One that has ended needs none.
 #[cfg(unix)]
-fn pass_on(signal: EndSignal, child: Option<u32>) {
-    let signal = match signal {
-        EndSignal::Interrupt => Signal::INT,
-        EndSignal::Terminate => Signal::TERM,
-        EndSignal::HangUp => Signal::HUP,
-    };
-    if let Some(child) = child.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
+fn pass_on(signal: i32, child: Option<u32>) {
+    let child = child.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    if let Some((child, signal)) = child.zip(Signal::from_named_raw(signal)) {
         let _ = kill_process(child, signal);
     }
 }
 
 /// Ctrl-C reaches the child from the terminal.
 #[cfg(not(unix))]
-fn pass_on(_: EndSignal, _: Option<u32>) {}
+fn pass_on(_: i32, _: Option<u32>) {}

@@ -18,7 +18,7 @@ use hyper::Uri;
 use super::address::{Upstreams, at};
 use super::file::RecordingFile;
 use super::route::{RecordRoute, route};
-use super::tee::{Over, Tee};
+use super::tee::Tee;
 use crate::serve::Clock;
 use ctxbench_os::accept::{foreign, response};
 use ctxbench_os::post::{HttpClient, error_chain};
@@ -130,7 +130,7 @@ async fn exchange(
         wire: wire.name.to_string(),
         path: secrets.clean(begun.path),
         query: headers::parameter_names(head.uri.query()),
-        headers: secrets.clean_headers(headers::marked(&head.headers)),
+        headers: secrets.clean_headers(&head.headers),
         ..begun
     };
     let text = text_of(&body, &head.headers).map(|t| secrets.clean(t));
@@ -151,18 +151,16 @@ async fn exchange(
         Ok(answer) => {
             let (head, body) = answer.into_parts();
             let status = head.status.as_u16();
-            let reply_headers = secrets.clean_headers(headers::marked(&head.headers));
+            let reply_headers = secrets.clean_headers(&head.headers);
             let begun = Exchange { status, reply_headers, ..begun };
             let kept = head.headers.clone();
-            let now = clock.clone();
-            let told = Box::new(move |over: Over| {
-                let Over { bytes, first_ms, ended, error } = over;
-                let reply = text_of(&bytes, &kept).map(|t| secrets.clean(t));
-                let error = error.map(|e| secrets.clean(e));
-                let over = Exchange { reply, first_ms, end_ms: now(), ended, error, ..begun };
+            let on_end = Box::new(move |mut over: Exchange, bytes: Vec<u8>| {
+                over.reply = text_of(&bytes, &kept).map(|t| secrets.clean(t));
+                over.error = over.error.map(|e| secrets.clean(e));
                 shared.recording.exchange(wire, over, text);
             });
-            answered(head.status, &head.headers, Body::new(Tee::new(body, clock, told)))
+            let body = Tee::new(body, clock, begun, on_end);
+            answered(head.status, &head.headers, Body::new(body))
         }
     }
 }

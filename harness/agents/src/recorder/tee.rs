@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Bytes;
-use ctxbench_scenarios::formats::exchanges::ExchangeEnd;
+use ctxbench_scenarios::formats::exchanges::{Exchange, ExchangeEnd};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use crate::serve::Clock;
@@ -13,15 +13,8 @@ use ctxbench_os::post::error_chain;
 /// Most of an answer that is kept, bytes.
 const MAX_REPLY_BYTES: usize = 256 << 20;
 
-/// Result of an answer that has ended.
-pub(super) struct Over {
-    pub(super) bytes: Vec<u8>,
-    pub(super) first_ms: Option<u64>,
-    pub(super) ended: ExchangeEnd,
-    pub(super) error: Option<String>,
-}
-
-type OnEnd = Box<dyn FnOnce(Over) + Send>;
+/// Gets an exchange that has ended, and the bytes of its answer.
+type OnEnd = Box<dyn FnOnce(Exchange, Vec<u8>) + Send>;
 
 /// The body of an answer.
 pub(super) struct Tee {
@@ -30,24 +23,24 @@ pub(super) struct Tee {
     length: Option<u64>,
     kept: Vec<u8>,
     too_long: bool,
-    first_ms: Option<u64>,
     clock: Clock,
-    told: Option<OnEnd>,
+    /// The exchange, until it has ended.
+    open: Option<(Exchange, OnEnd)>,
 }
 
 impl Tee {
-    pub(super) fn new(inner: Incoming, clock: Clock, told: OnEnd) -> Tee {
+    pub(super) fn new(inner: Incoming, clock: Clock, begun: Exchange, on_end: OnEnd) -> Tee {
         let length = inner.size_hint().exact();
-        let (kept, told) = (Vec::new(), Some(told));
-        Tee { inner, length, kept, too_long: false, first_ms: None, clock, told }
+        let open = Some((begun, on_end));
+        Tee { inner, length, kept: Vec::new(), too_long: false, clock, open }
     }
 
     fn over(&mut self, ended: ExchangeEnd, error: Option<String>) {
-        let Some(told) = self.told.take() else { return };
+        let Some((exchange, on_end)) = self.open.take() else { return };
         let long = || format!("more than {} MiB, of which nothing is kept", MAX_REPLY_BYTES >> 20);
         let error = error.or_else(|| self.too_long.then(long));
-        let bytes = std::mem::take(&mut self.kept);
-        told(Over { bytes, first_ms: self.first_ms, ended, error });
+        let over = Exchange { ended, error, end_ms: (self.clock)(), ..exchange };
+        on_end(over, std::mem::take(&mut self.kept));
     }
 
     fn is_whole(&self) -> bool {
@@ -68,8 +61,9 @@ impl Body for Tee {
             Poll::Pending => {}
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(data) = frame.data_ref() {
-                    if self.first_ms.is_none() {
-                        self.first_ms = Some((self.clock)());
+                    let now = (self.clock)();
+                    if let Some((exchange, _)) = &mut self.open {
+                        exchange.first_ms.get_or_insert(now);
                     }
                     self.too_long |= self.kept.len() + data.len() > MAX_REPLY_BYTES;
                     if self.too_long {

@@ -56,7 +56,7 @@ impl ServerState {
 
     /// Tokens of a prompt after and before the edits that it asks for.
     pub(super) fn count(&mut self, wire: Wire, prompt: &Prompt) -> (u64, Option<u64>) {
-        self.account(wire).count(prompt)
+        self.account(wire).count_prompt(prompt)
     }
 
     /// Answers a prompt, which may contain more than the request sent. A request for a compaction
@@ -74,7 +74,7 @@ impl ServerState {
             ModelAnswer::Summary => PlannedReply::Summarise,
             ModelAnswer::Parts(parts) => {
                 let counting = &self.account(wire).model(&prompt.model).counting;
-                let (parts, stop) = limit(counting, parts, Some(prompt.max_tokens.unwrap_or(most)));
+                let (parts, stop) = limit(counting, parts, prompt.max_tokens.unwrap_or(most));
                 PlannedReply::Say { parts, stop }
             }
         };

@@ -106,7 +106,7 @@ pub fn request_numbers(text: &str) -> Option<(u64, u64)> {
 pub(super) struct Faults {
     /// Each with how often it happened.
     plans: Vec<(FaultPlan, u64)>,
-    requests: u64,
+    pub(super) requests: u64,
     /// Number of times each header text was seen, by its hash.
     happened: LruMap<u64, u64>,
 }

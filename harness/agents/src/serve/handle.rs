@@ -1,6 +1,5 @@
 //! HTTP requests to HTTP responses. Any input gets an answer in the provider's format.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,7 +31,6 @@ pub(super) struct HandlerState {
     pub(super) window: Option<u64>,
     pub(super) clock: Clock,
     pub(super) log_texts: LogTexts,
-    pub(super) arrived: AtomicU64,
     pub(super) desk: Mutex<ServerState>,
 }
 
@@ -137,11 +135,13 @@ async fn answer(
     };
     let header = request.headers().get(FAULT_HEADER);
     let header = header.map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
-    let fault = shared.desk().faults.next(header.as_deref());
+    let (fault, id) = {
+        let faults = &mut shared.desk().faults;
+        (faults.next(header.as_deref()), faults.requests)
+    };
     let fault = fault.map_err(|e| ModelError::invalid(format!("{FAULT_HEADER}: {e}")))?;
     line.fault = fault.as_ref().map(|f| f.spec.clone());
     let fault = fault.unwrap_or_default();
-    let id = shared.arrived.fetch_add(1, Ordering::Relaxed);
     let (head, body) = request.into_parts();
     let seen = seen.insert(RequestOutcome {
         request: Arrived {

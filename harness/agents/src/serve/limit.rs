@@ -9,12 +9,8 @@ use ctxbench_core::tokens::Size;
 
 /// Cuts a reply to `max_tokens`. A text is cut at the limit, but keeps its first word, as no model
 /// sends an empty reply. A call that does not fit is removed with everything after it.
-pub(super) fn limit(
-    by: &Counting,
-    parts: Vec<Part>,
-    max_tokens: Option<u64>,
-) -> (Vec<Part>, StopReason) {
-    let mut left = max_tokens.unwrap_or(u64::MAX);
+pub(super) fn limit(by: &Counting, parts: Vec<Part>, max_tokens: u64) -> (Vec<Part>, StopReason) {
+    let mut left = max_tokens;
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {
         let cost = by.block(part.size());
@@ -66,21 +62,21 @@ mod tests {
     fn a_reply_ends_where_its_tokens_do() {
         // "one two three four five six" is six tokens of o200k, and any block costs four more.
         let parts = || vec![text("one two three four five six")];
-        assert_eq!(limit(&Counting::O200K, parts(), None), (parts(), StopReason::EndTurn));
-        assert_eq!(limit(&Counting::O200K, parts(), Some(10)), (parts(), StopReason::EndTurn));
+        assert_eq!(limit(&Counting::O200K, parts(), u64::MAX), (parts(), StopReason::EndTurn));
+        assert_eq!(limit(&Counting::O200K, parts(), 10), (parts(), StopReason::EndTurn));
         assert_eq!(
-            limit(&Counting::O200K, parts(), Some(7)),
+            limit(&Counting::O200K, parts(), 7),
             (vec![text("one two three")], StopReason::MaxTokens)
         );
-        assert_eq!(
-            limit(&Counting::O200K, parts(), Some(1)),
-            (vec![text("one")], StopReason::MaxTokens)
-        );
+        assert_eq!(limit(&Counting::O200K, parts(), 1), (vec![text("one")], StopReason::MaxTokens));
         let call =
             || Part::Call(ToolCall { id: "a".into(), name: "t".into(), arguments: "{}".into() });
-        assert_eq!(limit(&Counting::O200K, vec![text("one"), call()], None).1, StopReason::ToolUse);
         assert_eq!(
-            limit(&Counting::O200K, vec![text("one"), call()], Some(6)),
+            limit(&Counting::O200K, vec![text("one"), call()], u64::MAX).1,
+            StopReason::ToolUse
+        );
+        assert_eq!(
+            limit(&Counting::O200K, vec![text("one"), call()], 6),
             (vec![text("one")], StopReason::MaxTokens)
         );
     }

@@ -108,7 +108,6 @@ fn shared(options: ServeOptions) -> Arc<handle::HandlerState> {
             (Some(_), false) => log::LogTexts::Short,
             (Some(_), true) => log::LogTexts::All,
         },
-        arrived: Default::default(),
         desk: Mutex::new(desk::ServerState::new(options)),
     })
 }

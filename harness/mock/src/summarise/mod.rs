@@ -58,11 +58,12 @@ pub enum Summariser {
         /// Share of the kept facts that are distorted.
         distort: f64,
     },
-    /// Given texts in this order. After the last one, no summary can be written.
+    /// Given texts, which [`Summariser::read_for`] reads. After the last one, no summary can be
+    /// written.
     Scripted(SummaryScript),
     /// A real model with recorded answers.
     Endpoint(Arc<Endpoint>),
-    /// Earlier summaries in this order, followed by those of another summariser.
+    /// Known texts in this order, followed by those of another summariser.
     Again(Arc<[String]>, Box<Summariser>),
 }
 
@@ -108,7 +109,8 @@ impl Summariser {
     pub fn read_for(&self, session: &Session, label: &str, strategy: &str) -> Summariser {
         match self {
             Summariser::Scripted(s) => {
-                Summariser::Scripted(SummaryScript::Texts(s.texts(session, label, strategy)))
+                let texts = s.texts(session, label, strategy);
+                Summariser::Again(texts.into(), Box::new(self.clone()))
             }
             other => other.clone(),
         }
@@ -146,8 +148,6 @@ pub(crate) const ASK: &str =
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryJob<'a> {
     pub prompt: &'a Prompt,
-    /// Largest reply that the request allows, tokens.
-    pub max_tokens: Option<u64>,
     pub counting: Counting,
     /// Facts of the scenario, used only by `Ideal` and `Lossy`.
     pub facts: &'a [Fact],
@@ -159,7 +159,7 @@ pub struct SummaryJob<'a> {
 impl SummaryJob<'_> {
     /// Returns the size of the largest reply in o200k tokens.
     fn room(&self) -> Option<u64> {
-        self.max_tokens.map(|n| self.counting.fitting(n))
+        self.prompt.max_tokens.map(|n| self.counting.fitting(n))
     }
 }
 
@@ -180,18 +180,11 @@ pub fn summarise(s: &Summariser, job: &SummaryJob<'_>) -> Result<Summary, Unwrit
         Summariser::Extractive => extractive::write(job.prompt, job.room()),
         Summariser::Ideal => ideal::write(job, None),
         Summariser::Lossy { keep, distort } => ideal::write(job, Some((*keep, *distort))),
-        Summariser::Scripted(SummaryScript::Texts(texts)) => {
-            let text = usize::try_from(job.index).ok().and_then(|i| texts.get(i)).cloned();
-            text.ok_or_else(|| {
-                Unwritten(format!(
-                    "summary {} is requested, and the script has {}",
-                    job.index + 1,
-                    texts.len()
-                ))
-            })?
-        }
+        // Its texts have been written.
         Summariser::Scripted(_) => {
-            return Err(Unwritten("the script was not read for this session".to_string()));
+            let (next, texts) = (job.index + 1, job.index);
+            let why = format!("summary {next} is requested, and the script has {texts}");
+            return Err(Unwritten(why));
         }
         Summariser::Endpoint(e) => return e.write(job),
         Summariser::Again(texts, then) => {

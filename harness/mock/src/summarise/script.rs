@@ -10,25 +10,17 @@ use super::SetUpError;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum SummaryScript {
-    /// Texts in the order of their use.
-    Texts(Vec<String>),
     /// Summaries of the session's `recorded_compaction` lines.
     Recorded,
     File(Arc<[ScriptedText]>),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ScriptedText {
     pub text: String,
     /// Strategy that the summary is for, by label or name. `None` = all strategies.
     pub strategy: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-enum ScriptLine {
-    Plain(String),
-    Of { text: String, strategy: Option<String> },
 }
 
 impl SummaryScript {
@@ -39,17 +31,15 @@ impl SummaryScript {
             .map_err(|e| SetUpError(format!("{name} cannot be read: {e}")))?;
         let mut lines = Vec::new();
         for (i, l) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-            lines.push(match serde_json::from_str(l) {
-                Ok(ScriptLine::Plain(text)) => ScriptedText { text, strategy: None },
-                Ok(ScriptLine::Of { text, strategy }) => ScriptedText { text, strategy },
-                Err(_) => {
-                    return Err(SetUpError(format!(
-                        "{name}, line {}: expected a JSON string or \
-                         {{\"text\":\"…\",\"strategy\":\"…\"}} (strategy may be left out)",
-                        i + 1
-                    )));
-                }
+            let plain = serde_json::from_str(l).map(|text| ScriptedText { text, strategy: None });
+            let line = plain.or_else(|_| serde_json::from_str(l)).map_err(|_| {
+                SetUpError(format!(
+                    "{name}, line {}: expected a JSON string or \
+                     {{\"text\":\"…\",\"strategy\":\"…\"}} (strategy may be left out)",
+                    i + 1
+                ))
             });
+            lines.push(line?);
         }
         match lines.is_empty() {
             true => Err(SetUpError(format!("{name} contains no summary"))),
@@ -61,7 +51,6 @@ impl SummaryScript {
     /// the label, or else those with the strategy's name, or else those without a name.
     pub fn texts(&self, session: &Session, label: &str, strategy: &str) -> Vec<String> {
         match self {
-            SummaryScript::Texts(t) => t.clone(),
             SummaryScript::Recorded => session.entries.iter().filter_map(recorded).collect(),
             SummaryScript::File(lines) => {
                 let of = |who: Option<&str>| -> Vec<String> {

@@ -123,7 +123,7 @@ fn aider() -> Prompt {
 fn job<'a>(prompt: &'a Prompt, facts: &'a [Fact]) -> SummaryJob<'a> {
     // A block only costs its text, so limits are in o200k tokens.
     let counting = Counting { per_block: 0, ..Counting::O200K };
-    SummaryJob { prompt, max_tokens: None, counting, facts, seed: 7, index: 0 }
+    SummaryJob { prompt, counting, facts, seed: 7, index: 0 }
 }
 
 fn words(s: &Summariser, job: &SummaryJob<'_>) -> String {
@@ -235,13 +235,13 @@ fn long_sentences_are_cut() {
 fn the_user_comes_first_and_then_what_names_something() {
     let vague = "This may take a while and then we will see how it goes. ".repeat(40);
     let named = "The cause is in src/auth/cache.ts, line 214.";
-    let prompt = prompt(vec![
+    let mut prompt = prompt(vec![
         user("Find out why customers are refused."),
         model(&format!("{vague}\n{named}")),
         user("Write a summary."),
     ]);
-    let job = SummaryJob { max_tokens: Some(40), ..job(&prompt, &[]) };
-    let summary = words(&Summariser::Extractive, &job);
+    prompt.max_tokens = Some(40);
+    let summary = write(&prompt);
     assert!(summary.starts_with("- User: Find out why"), "{summary}");
     assert!(summary.contains(named), "{summary}");
 }
@@ -371,7 +371,8 @@ fn names_parse() {
 #[test]
 fn a_script_that_has_run_out_says_so() {
     let p = prompt(vec![]);
-    let s = Summariser::Scripted(SummaryScript::Texts(vec!["one".into(), "two".into()]));
+    let script = Summariser::Scripted(SummaryScript::Recorded);
+    let s = Summariser::Again(["one".into(), "two".into()].into(), Box::new(script));
     let at = |index| summarise(&s, &SummaryJob { index, ..job(&p, &[]) }).map(|w| w.text);
     assert_eq!((at(0), at(1)), (Ok("one".to_string()), Ok("two".to_string())));
     assert_eq!(at(2), Err(Unwritten("summary 3 is requested, and the script has 2".to_string())));
@@ -469,10 +470,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_budget_is_kept_and_nothing_is_random(p in any_prompt(), most in prop::option::of(0u64..500)) {
+    fn the_budget_is_kept_and_nothing_is_random(mut p in any_prompt(), most in prop::option::of(0u64..500)) {
         let facts = [fact("a", FactKind::Value, &["a/b.rs"]), fact("b", FactKind::Goal, &["終わり", "never"])];
+        p.max_tokens = most;
         for s in [Summariser::Extractive, Summariser::Ideal, Summariser::Lossy { keep: 0.5, distort: 0.5 }] {
-            let j = SummaryJob { max_tokens: most, ..job(&p, &facts) };
+            let j = job(&p, &facts);
             let out = words(&s, &j);
             // What knows the facts writes as much as the reply has room for.
             let own = if s == Summariser::Extractive { 300 } else { u64::MAX };

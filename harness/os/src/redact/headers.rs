@@ -48,7 +48,7 @@ fn is_public(name: &str) -> bool {
 }
 
 /// Returns all headers, with [`MARK`] as the value of those that may not be kept.
-pub fn marked(headers: &HeaderMap) -> BTreeMap<String, String> {
+fn marked(headers: &HeaderMap) -> BTreeMap<String, String> {
     let value = |name: &str, value: &[u8]| match is_public(name) {
         true => String::from_utf8_lossy(value).into_owned(),
         false => MARK.to_string(),
@@ -99,8 +99,9 @@ impl RequestSecrets {
         text
     }
 
-    pub fn clean_headers(&self, headers: BTreeMap<String, String>) -> BTreeMap<String, String> {
-        headers.into_iter().map(|(name, value)| (name, self.clean(value))).collect()
+    /// Returns all headers, without values that may not be kept.
+    pub fn clean_headers(&self, headers: &HeaderMap) -> BTreeMap<String, String> {
+        marked(headers).into_iter().map(|(name, value)| (name, self.clean(value))).collect()
     }
 }
 

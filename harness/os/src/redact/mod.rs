@@ -79,21 +79,6 @@ pub fn without_secrets(text: &str, key: Option<&str>) -> String {
     replaced(&text, found, |_, _| MARK.to_string()).into_owned()
 }
 
-/// Replaces secrets in all texts of a JSON value, see [`without_secrets`].
-pub fn value_without_secrets(mut value: Value, key: Option<&str>) -> Value {
-    match &mut value {
-        Value::String(text) => *text = without_secrets(text, key),
-        Value::Array(items) => {
-            items.iter_mut().for_each(|v| *v = value_without_secrets(v.take(), key));
-        }
-        Value::Object(fields) => {
-            fields.values_mut().for_each(|v| *v = value_without_secrets(v.take(), key));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-    value
-}
-
 /// Takes secrets out, and remembers which it has met.
 #[derive(Default)]
 pub struct Redactor {

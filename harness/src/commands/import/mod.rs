@@ -1,7 +1,6 @@
 //! `ctxbench import`: converts recordings to sessions, and sessions to other formats.
 
 mod folder;
-mod many;
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +10,12 @@ use ctxbench_mock::summarise::endpoint::{self, Cassette};
 use ctxbench_os::redact::Redactor;
 use ctxbench_scenarios::exports::{self, Export, ExportLosses};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
-use ctxbench_scenarios::{InputKind, LoadError, sniff};
+use ctxbench_scenarios::{InputKind, LoadError, Scenario, sniff};
 use ctxbench_session::{Entry, Session};
 use ctxbench_util::{files, plural};
 use folder::ImportFolder;
 
-use super::corpus::Choosing;
+use super::corpus::{at, choose};
 use super::{input, private};
 
 #[derive(clap::Args)]
@@ -38,10 +37,10 @@ pub(crate) struct ImportArgs {
     ))]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    choosing: Choosing,
+    choice: Choice,
     /// Random seed for --sample (default: 1)
-    #[arg(long, value_name = "SEED")]
-    seed: Option<u64>,
+    #[arg(long, value_name = "SEED", default_value_t = 1, hide_default_value = true)]
+    seed: u64,
     #[arg(long, value_name = "FORMAT", default_value = "session")]
     #[arg(help = format!(
         "Output format: {}",
@@ -91,7 +90,7 @@ fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
     let mut work = Work {
         export: exports::by_name(&args.to)?,
         folder: args.out.as_deref().is_some_and(folder::is_one),
-        choice: args.choosing.choice(args.seed),
+        choice: Choice { seed: args.seed, ..args.choice.clone() },
         redactor: args.redact.then(Redactor::default),
         told: Vec::new(),
         last: None,
@@ -183,6 +182,49 @@ impl Work {
             }
         }
         if good.is_empty() { Ok(()) } else { self.chosen(&good, write) }
+    }
+
+    /// Writes the selected sessions of all inputs, one at a time. Reports and skips unreadable
+    /// files. Fails if no session is left.
+    fn chosen(&mut self, inputs: &[String], write: &mut Write<'_>) -> anyhow::Result<()> {
+        let choice = self.choice.clone();
+        let mut placed = |place: &Path, scenario| (place.to_path_buf(), scenario);
+        let chosen = choose(inputs, &choice, &mut placed, &mut |shown, one| {
+            shown.aside(|| match one {
+                Ok((place, scenario)) => self.scenario(&place, scenario, write),
+                Err((place, e)) => {
+                    self.fail(anyhow!("{}", at(place, &e)));
+                    Ok(())
+                }
+            })
+        });
+        let (skipped, left_out) = chosen??;
+        left_out.iter().for_each(|line| report!("note: {line}"));
+        skipped.report_all();
+        if self.written > 0 || self.failed > 0 {
+            return Ok(());
+        }
+        match skipped.first.into_iter().next() {
+            Some((_, e)) => Err(e.into()),
+            None => bail!("no session is left to import"),
+        }
+    }
+
+    fn scenario(
+        &mut self,
+        place: &Path,
+        mut scenario: Scenario,
+        write: &mut Write<'_>,
+    ) -> anyhow::Result<()> {
+        let shown = place.display().to_string();
+        scenario.find_facts();
+        let source = scenario.session.header.source.as_ref().map(|s| s.format.clone());
+        if let Some(format) = source.and_then(|name| formats::by_name(&name)) {
+            self.tell_untold(format);
+        }
+        scenario.warnings.iter().for_each(|w| report!("note: {shown}: {w}"));
+        let Scenario { session, facts_found, files, .. } = &mut scenario;
+        self.write(session, *facts_found, &shown, std::mem::take(files), write)
     }
 
     /// Returns the reason not to import a file, if there is one.

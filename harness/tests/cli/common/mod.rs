@@ -33,6 +33,9 @@ pub const CODEX: &str = include_str!("../../data/codex.jsonl");
 
 pub const SESSION: &str = include_str!("../../data/session.jsonl");
 
+/// Options of a run with the reference only.
+pub const REPLAY: &str = "--strategy reference --transport direct --out out";
+
 pub type Row = BTreeMap<String, String>;
 
 pub fn repository(name: &str) -> PathBuf {
@@ -103,6 +106,12 @@ impl CommandFolder {
     pub fn row(&self, out: &str, strategy: &str) -> Row {
         let mut rows = self.csv(&format!("{out}/summary.csv")).into_iter();
         rows.find(|r| r["strategy"] == strategy).unwrap_or_else(|| panic!("no row of {strategy}"))
+    }
+
+    /// Returns a column of the summary of a results folder.
+    pub fn column(&self, out: &str, name: &str) -> Vec<String> {
+        let rows = self.csv(&format!("{out}/summary.csv")).into_iter();
+        rows.map(|mut row| row.remove(name).unwrap()).collect()
     }
 
     pub fn runs(&self, out: &str) -> Vec<Value> {

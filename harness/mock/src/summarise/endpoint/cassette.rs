@@ -43,6 +43,8 @@ pub struct RecordedAnswer {
 #[derive(Debug)]
 pub struct Cassette {
     path: PathBuf,
+    /// Whether all answers must be in the file.
+    pub(super) offline: bool,
     entries: Mutex<BTreeMap<String, RecordedAnswer>>,
     /// A gate per request. If two threads send the same request, both get the same answer, which is
     /// paid for once.
@@ -63,7 +65,8 @@ impl Cassette {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
             Err(e) => return Err(wrong(format!(" cannot be read: {e}"))),
         };
-        Ok(Cassette { path: path.into(), entries: Mutex::new(entries), gates: Mutex::default() })
+        let (path, entries) = (path.into(), Mutex::new(entries));
+        Ok(Cassette { path, offline, entries, gates: Mutex::default() })
     }
 
     /// Returns the answer to a request: the recorded one, or the result of `ask`, which is then
@@ -79,6 +82,9 @@ impl Cassette {
         let _passed = gate.lock().map_err(|_| lost())?;
         if let Some(e) = self.entries.lock().map_err(|_| lost())?.get(hash) {
             return Ok(e.clone());
+        }
+        if self.offline {
+            return Err("the cassette has no entry for it, and the run is offline".to_string());
         }
         let entry = ask()?;
         let mut entries = self.entries.lock().map_err(|_| lost())?;

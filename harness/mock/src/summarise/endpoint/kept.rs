@@ -17,7 +17,7 @@ pub fn keep(cassette: &Cassette, summaries: &[Summarised]) -> Result<usize, Stri
         let Ok(prompt) = summary.wire.decode(&summary.path, summary.body.as_bytes()) else {
             continue;
         };
-        let question = Question::new(&prompt, prompt.max_tokens, None);
+        let question = Question::new(&prompt, None);
         let hash = question.hash();
         cassette.answer(&hash, || {
             new += 1;

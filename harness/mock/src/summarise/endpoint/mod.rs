@@ -21,7 +21,7 @@ use hyper::StatusCode;
 
 use super::{SetUpError, Summary, SummaryJob, Unwritten};
 use ctxbench_os::post::{AnswerLimits, post};
-use ctxbench_os::redact::{value_without_secrets, without_secrets};
+use ctxbench_os::redact::without_secrets;
 
 pub use address::Address;
 pub use cassette::Cassette;
@@ -61,7 +61,6 @@ pub struct Endpoint {
     address: Address,
     key: Option<Key>,
     cassette: Arc<Cassette>,
-    offline: bool,
 }
 
 /// Endpoints with the same model and the same cassette give the same summaries.
@@ -72,12 +71,11 @@ impl PartialEq for Endpoint {
 }
 
 impl Endpoint {
-    /// Creates an endpoint. With `offline`, all answers come from the cassette.
+    /// Creates an endpoint. If the cassette is offline, all answers come from it.
     pub fn new(
         address: Address,
         key: Option<Key>,
         cassette: Arc<Cassette>,
-        offline: bool,
     ) -> Result<Self, SetUpError> {
         if key.as_ref().is_some_and(|k| !k.0.bytes().all(|b| (0x21..=0x7e).contains(&b))) {
             return Err(SetUpError(format!(
@@ -85,14 +83,14 @@ impl Endpoint {
                  there a line break in it?"
             )));
         }
-        if key.is_some() && !offline && !address.server.is_private() {
+        if key.is_some() && !cassette.offline && !address.server.is_private() {
             return Err(SetUpError(format!(
                 "{KEY_VARIABLE} is set, and {} is reached over http from outside this machine; a \
                  key travels over https only",
                 address.server.host()
             )));
         }
-        Ok(Endpoint { address, key, cassette, offline })
+        Ok(Endpoint { address, key, cassette })
     }
 
     /// Returns the name for reports: the model without the address, which may change while the
@@ -103,17 +101,10 @@ impl Endpoint {
 
     /// Returns the recorded answer, or a new one, which is recorded.
     pub(super) fn write(&self, job: &SummaryJob<'_>) -> Result<Summary, Unwritten> {
-        let question =
-            wire::Question::new(job.prompt, job.max_tokens, self.address.model.as_deref());
+        let question = wire::Question::new(job.prompt, self.address.model.as_deref());
         let hash = question.hash();
         let fail = |why: String| Unwritten(format!("no summary for request {hash}: {why}"));
-        let entry = self.cassette.answer(&hash, || {
-            if self.offline {
-                return Err("the cassette has no entry for it, and the run is offline".to_string());
-            }
-            self.ask(&question, &hash)
-        });
-        let entry = entry.map_err(fail)?;
+        let entry = self.cassette.answer(&hash, || self.ask(&question, &hash)).map_err(fail)?;
         Ok(Summary { stop: wire::stop(&entry.stop), text: entry.reply })
     }
 
@@ -146,7 +137,7 @@ impl Endpoint {
             max_tokens: question.max_tokens,
             reply: clean(&said.text),
             stop: clean(&said.stop),
-            usage: value_without_secrets(said.usage, key),
+            usage: serde_json::from_str(&clean(&said.usage.to_string())).unwrap_or_default(),
         })
     }
 }

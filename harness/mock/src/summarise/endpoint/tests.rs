@@ -44,8 +44,7 @@ fn prompt(words: &str) -> Prompt {
 
 fn ask(e: &Arc<Endpoint>, p: &Prompt) -> Result<Summary, Unwritten> {
     let counting = Counting::O200K;
-    let job =
-        SummaryJob { prompt: p, max_tokens: p.max_tokens, counting, facts: &[], seed: 1, index: 0 };
+    let job = SummaryJob { prompt: p, counting, facts: &[], seed: 1, index: 0 };
     summarise(&Summariser::Endpoint(e.clone()), &job)
 }
 
@@ -68,9 +67,7 @@ impl ScratchFile {
 
 fn endpoint(url: &str, file: &ScratchFile, key: Option<&str>, offline: bool) -> Arc<Endpoint> {
     let cassette = Arc::new(Cassette::open(&file.path(), offline).unwrap());
-    Arc::new(
-        Endpoint::new(Address::parse(url).unwrap(), key.map(Key::new), cassette, offline).unwrap(),
-    )
+    Arc::new(Endpoint::new(Address::parse(url).unwrap(), key.map(Key::new), cassette).unwrap())
 }
 
 fn anthropic_answer(text: &str) -> Value {
@@ -151,7 +148,7 @@ async fn what_is_not_recorded_is_an_error_that_names_the_request() {
     let file = ScratchFile::new();
     std::fs::write(file.path(), "{\"type\":\"cassette\",\"version\":1}\n").unwrap();
     let p = prompt("Which port?");
-    let hash = wire::Question::new(&p, p.max_tokens, None).hash();
+    let hash = wire::Question::new(&p, None).hash();
     let offline = endpoint("anthropic+https://api.anthropic.com", &file, None, true);
     let why = ask(&offline, &p).unwrap_err().0;
     assert!(why.contains(&hash) && why.contains("offline"), "{why}");
@@ -252,7 +249,6 @@ fn a_key_leaves_the_machine_encrypted_only() {
             Address::parse(url).unwrap(),
             Some(Key::new(SECRET)),
             Arc::new(Cassette::open(&file.path(), false).unwrap()),
-            false,
         )
     };
     let why = with("openai+http://example.org/v1").unwrap_err().to_string();
@@ -271,11 +267,11 @@ fn a_key_leaves_the_machine_encrypted_only() {
 fn the_hash_is_that_of_model_messages_and_limit() {
     // sha256 of {"max_tokens":10,"messages":[{"role":"user","content":"a"}],"model":"m"}, by
     // sha256sum.
-    let p = Prompt {
-        items: vec![Item::new(Role::User, Content::Text("a".into()), 1, None)],
-        ..prompt("")
+    let items = vec![Item::new(Role::User, Content::Text("a".into()), 1, None)];
+    let of = |limit, model| {
+        let p = Prompt { max_tokens: Some(limit), ..Prompt::new("", items.clone()) };
+        wire::Question::new(&p, Some(model)).hash()
     };
-    let of = |limit, model| wire::Question::new(&p, Some(limit), Some(model)).hash();
     assert_eq!(of(10, "m"), "a371ffbb038ee53a0f338ccdf5acde56761014ca7ef3e3dac0bf026f01846113");
     assert!(of(11, "m") != of(10, "m") && of(10, "n") != of(10, "m"));
 }
@@ -284,12 +280,10 @@ fn the_hash_is_that_of_model_messages_and_limit() {
 fn conversations_become_what_servers_take() {
     let item = |role, text: &str| Item::new(role, Content::Text(text.into()), 1, None);
     let trigger = Item::new(Role::User, Content::CompactionTrigger("".into()), 2, None);
-    let p = Prompt {
-        items: vec![item(Role::Assistant, "b"), item(Role::Developer, "rule"), trigger],
-        ..prompt("")
-    };
+    let items = vec![item(Role::Assistant, "b"), item(Role::Developer, "rule"), trigger];
+    let p = Prompt { items, max_tokens: None, ..prompt("") };
     let body: Value = serde_json::from_slice(
-        &wire::Question::new(&p, None, None).body(EndpointDialect::OpenAi, "api.openai.com"),
+        &wire::Question::new(&p, None).body(EndpointDialect::OpenAi, "api.openai.com"),
     )
     .unwrap();
     let roles: Vec<&str> =

@@ -47,7 +47,7 @@ pub(super) struct ServerReply {
 
 impl Question {
     /// Returns the question of a prompt; `model` replaces the prompt's.
-    pub(super) fn new(prompt: &Prompt, max_tokens: Option<u64>, model: Option<&str>) -> Question {
+    pub(super) fn new(prompt: &Prompt, model: Option<&str>) -> Question {
         let mut messages: Vec<EndpointMessage> = Vec::new();
         for item in &prompt.items {
             let text = words(item);
@@ -73,7 +73,7 @@ impl Question {
             messages.push(EndpointMessage { role: "user", content: ASK.into() });
         }
         let model = model.unwrap_or(&prompt.model).to_string();
-        Question { max_tokens: max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), messages, model }
+        Question { max_tokens: prompt.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), messages, model }
     }
 
     /// Returns the SHA-256 of `{"max_tokens":…,"messages":[{"role":…,"content":…},…],"model":…}` in
