@@ -11,8 +11,8 @@
 //! The extractive summariser cannot use facts, because its input is a [`Prompt`], a decoded request
 //! without facts.
 //!
-//! Size of an extractive summary: `clamp(5 % of the conversation, 300, 4,400)` o200k tokens; of all, at most
-//! `max_tokens`; see [`budget`].
+//! An extractive summary has `clamp(5 % of the conversation, 300, 4,400)` o200k tokens, see [`budget`];
+//! none has more than `max_tokens`.
 
 mod desk;
 pub mod endpoint;
