@@ -154,7 +154,7 @@ pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<MessagePart>
             let pieces = words.into_iter().chain(image).collect();
             MessagePart::Result { call_id: id.to_string(), pieces, is_error: *is_error }
         }
-        Content::Image { media_type, url } => MessagePart::image_of(media_type, url),
+        Content::Image(m) => MessagePart::image_of(&m.media_type, &m.url),
         Content::Compaction { text: t, .. } if !t.is_empty() => MessagePart::Said(text(t)),
         Content::Compaction { .. } => MessagePart::Opaque,
         Content::CompactionTrigger(_) => return None,
