@@ -111,7 +111,7 @@ impl CacheRule {
 }
 
 /// USD per million tokens.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices {
     /// Uncached input.
     pub input: f64,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::names::base_name;
 use super::table::{OTHERS, table};
-use super::{Model, Prices, family};
+use super::{LongPrice, Model, Prices, family};
 
 /// What the price file lacks for a provider that no listed model has. Caching is ASSUMED.
 const OTHER: &str = r#"
@@ -24,7 +24,7 @@ speed = "medium"
 source = ""
 "#;
 
-/// A row of the file.
+/// A row of the file. Prices are in USD per million tokens.
 #[derive(Deserialize)]
 struct Row {
     name: Arc<str>,
@@ -33,8 +33,12 @@ struct Row {
     max_output: Option<u64>,
     input_limit: Option<u64>,
     cache_minimum: Option<u64>,
-    #[serde(flatten)]
-    prices: Prices,
+    input: f64,
+    write_5m: f64,
+    write_1h: f64,
+    read: f64,
+    output: f64,
+    long: Vec<LongPrice>,
 }
 
 /// The rows, and their positions by exact name and by name without gateway and date.
@@ -76,7 +80,15 @@ pub(super) fn named(recorded: &str) -> Option<&'static Model> {
 fn model(at: usize) -> &'static Model {
     let (row, model) = &rows().rows[at];
     model.get_or_init(|| {
-        let (name, prices) = (row.name.clone(), row.prices.clone());
+        let prices = Prices {
+            input: row.input,
+            write_5m: row.write_5m,
+            write_1h: row.write_1h,
+            read: row.read,
+            output: row.output,
+            long: row.long.clone(),
+        };
+        let name = row.name.clone();
         let source = table().origin.clone();
         if let Some(listed) = family::listed_in(&name) {
             // The same model in another region or at another gateway.
