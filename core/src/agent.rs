@@ -5,32 +5,22 @@ use crate::host::{Action, Event, Incoming, RewindMode, RewindStatus};
 use crate::request::{ErrorKind, ModelError};
 use crate::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
-/// How a session ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The host had no further action.
-    Finished,
-    /// The script of the model had no further reply.
-    ScriptExhausted,
-}
-
 /// Maximum number of `Again` answers of `before_request` in a row.
 const MAX_RETHINKS: u32 = 16;
 
 /// Runs a session to its end.
-pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Outcome {
-    let ended = session(s, strategy).await;
+pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) {
+    session(s, strategy).await;
     strategy.on_end(s).await;
-    ended
 }
 
-async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Outcome {
+async fn session(s: &mut Engine, strategy: &mut dyn Strategy) {
     strategy.on_start(s).await;
     while let Some(action) = next(s, strategy).await {
         match action {
             Action::User(msg) => {
-                if turn(s, strategy, &msg).await == TurnEnd::ScriptExhausted {
-                    return Outcome::ScriptExhausted;
+                if turn(s, strategy, &msg).await == SessionState::Ended {
+                    return;
                 }
             }
             Action::Compact { instructions } => {
@@ -62,7 +52,6 @@ async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Outcome {
             }
         }
     }
-    Outcome::Finished
 }
 
 /// Rewinds the conversation. The host rewinds files, so a rewind of files alone does nothing here.
@@ -104,16 +93,17 @@ async fn next(s: &mut Engine, strategy: &mut dyn Strategy) -> Option<Action> {
 }
 
 #[derive(PartialEq, Eq)]
-enum TurnEnd {
-    Done,
-    ScriptExhausted,
+enum SessionState {
+    Open,
+    /// The script of the model has no further reply.
+    Ended,
 }
 
 /// Runs one turn: from a user message to the last reply before the next.
-async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> TurnEnd {
+async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> SessionState {
     match strategy.on_user(s, msg).await {
         Flow::FailTurn(reason) => return failed(s, &reason),
-        Flow::EndTurn => return TurnEnd::Done,
+        Flow::EndTurn => return SessionState::Open,
         _ => {}
     }
     s.record_user(strategy, msg);
@@ -133,7 +123,7 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         let request = strategy.request(s);
         let reply = match s.send(&request).await {
             Ok(reply) => reply,
-            Err(ModelError { kind: ErrorKind::SessionEnd, .. }) => return TurnEnd::ScriptExhausted,
+            Err(ModelError { kind: ErrorKind::SessionEnd, .. }) => return SessionState::Ended,
             Err(e) => {
                 attempt += 1;
                 match strategy.on_error(s, &e, attempt).await {
@@ -163,7 +153,7 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
             let results = s.host().run(&calls).await;
             if !s.record_results(strategy, results).await {
                 s.note(Event::ToolKilled);
-                return TurnEnd::Done;
+                return SessionState::Open;
             }
             s.notify_view(&calls[calls.len() - 1].id);
         }
@@ -178,11 +168,11 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
     strategy.after_turn(s).await;
     // `after_turn` may have changed the view.
     s.notify_view("");
-    TurnEnd::Done
+    SessionState::Open
 }
 
-fn failed(s: &mut Engine, reason: &str) -> TurnEnd {
+fn failed(s: &mut Engine, reason: &str) -> SessionState {
     s.note(Event::TurnFailed(reason.to_string()));
     s.host().turn_failed(reason);
-    TurnEnd::Done
+    SessionState::Open
 }

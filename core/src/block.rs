@@ -108,7 +108,9 @@ pub struct Media {
 }
 
 /// Number of a message in the history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct MessageId(pub u32);
 
 /// A part of a history message that a block contains or summarises.

@@ -13,20 +13,11 @@ pub const DEFAULT_TTL: Ttl = Ttl::FiveMinutes;
 /// provider: the end of the system part and of the last two messages.
 pub fn default_breakpoints(blocks: &[Arc<Block>]) -> Vec<usize> {
     let system_end = blocks.iter().take_while(|b| is_system(b)).count();
-    let mut out: Vec<usize> = system_end.checked_sub(1).into_iter().collect();
-    let mut messages = Vec::new();
-    for i in (system_end..blocks.len()).rev() {
-        let ends_message =
-            i + 1 == blocks.len() || wire_side(&blocks[i]) != wire_side(&blocks[i + 1]);
-        if ends_message {
-            messages.push(i);
-        }
-        if messages.len() == 2 {
-            break;
-        }
-    }
-    out.extend(messages.into_iter().rev());
-    out
+    let ends_message =
+        |&i: &usize| blocks.get(i + 1).is_none_or(|next| wire_side(&blocks[i]) != wire_side(next));
+    let messages: Vec<usize> =
+        (system_end..blocks.len()).rev().filter(ends_message).take(2).collect();
+    system_end.checked_sub(1).into_iter().chain(messages.into_iter().rev()).collect()
 }
 
 /// Returns the default positions and one more, before the first block that the next clearing of old

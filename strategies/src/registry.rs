@@ -204,6 +204,7 @@ mod tests {
     fn every_about_file_is_of_a_registered_product_and_complete() {
         let mut paths = files::walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap();
         paths.retain(|p| p.extension().is_some_and(|e| e == "toml"));
+        paths.retain(|p| !p.ends_with("pi/failures.toml"));
         let mut found = HashSet::new();
         for path in paths {
             let table: toml::Table = files::read_text(&path).unwrap().parse().unwrap();

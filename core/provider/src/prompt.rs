@@ -36,13 +36,8 @@ pub enum Content {
         is_error: bool,
         image: Option<Box<Media>>,
     },
-    /// An image or document.
-    Image {
-        /// Such as `image/png`; empty if the wire has an address only.
-        media_type: Arc<str>,
-        /// Address or data URL.
-        url: Arc<str>,
-    },
+    /// An image or document, without a name; the media type is empty if the wire has an address only.
+    Image(Media),
     /// A compaction made by the provider.
     Compaction {
         /// Readable summary; empty when only the opaque form exists.
@@ -154,10 +149,7 @@ impl Item {
             Content::Output { id, is_error, .. } => {
                 Draft { call: call(id, "".into()), is_error: *is_error, ..draft }
             }
-            Content::Image { media_type, url } => {
-                let (media_type, url) = (media_type.to_string(), url.to_string());
-                Draft { media: Some(Arc::new(Media { media_type, url, name: None })), ..draft }
-            }
+            Content::Image(m) => Draft { media: Some(Arc::new(m.clone())), ..draft },
         }
     }
 }
@@ -241,7 +233,7 @@ impl Content {
                 h(text),
                 image.as_ref().map_or(0, |m| h(&m.url)),
             ),
-            Content::Image { media_type, url } => (4, h(media_type), h(url), 0),
+            Content::Image(m) => (4, h(&m.media_type), h(&m.url), 0),
             Content::Compaction { text, opaque } => (5, h(text), opt(opaque), 0),
             Content::CompactionTrigger(t) => (6, h(t), 0, 0),
         };

@@ -25,13 +25,11 @@ pub fn middle_cut(text: &str, budget: usize) -> Option<MiddleCut<'_>> {
 /// Returns the first `max` UTF-16 units of a text, at a character boundary; `None` if it fits.
 pub fn head_cut(text: &str, max: usize) -> Option<&str> {
     let mut units = 0;
-    for (i, c) in text.char_indices() {
-        if units + c.len_utf16() > max {
-            return Some(&text[..i]);
-        }
+    let is_beyond = |(_, c): &(usize, char)| {
         units += c.len_utf16();
-    }
-    None
+        units > max
+    };
+    text.char_indices().find(is_beyond).map(|(end, _)| &text[..end])
 }
 
 #[cfg(test)]

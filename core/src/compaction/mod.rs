@@ -1,7 +1,6 @@
 //! Compaction mechanisms that several products share.
 
 mod cut;
-mod fill;
 mod kind;
 mod prune;
 mod replace;
@@ -10,9 +9,8 @@ pub mod tools;
 mod transcript;
 
 pub use cut::{MiddleCut, head_cut, middle_cut};
-pub use fill::{Keep, newest_first};
 pub use kind::CompactionKind;
-pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
+pub use prune::{PruneRule, clear_outputs, prune_walk};
 pub use replace::{UndoStack, ephemeral_block, kept, origins, view_after_compaction};
 pub use split::{
     group_starts, is_reply, step_starts, suffix_reaching, suffix_within, turn_starts, unanswered,

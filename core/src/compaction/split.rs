@@ -20,25 +20,21 @@ pub fn is_reply(b: &Block) -> bool {
     matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
 }
 
+/// Returns the positions at which messages begin whose first block is `of` this kind.
+fn message_starts(blocks: &[Arc<Block>], of: impl Fn(&Block) -> bool) -> Vec<usize> {
+    let begins = |i: usize| i == 0 || blocks[i - 1].message != blocks[i].message;
+    (0..blocks.len()).filter(|&i| begins(i) && of(&blocks[i])).collect()
+}
+
 /// Returns the positions at which replies begin.
 pub fn step_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
-    (0..blocks.len())
-        .filter(|&i| {
-            let begins = i == 0 || blocks[i - 1].message != blocks[i].message;
-            begins && is_reply(&blocks[i])
-        })
-        .collect()
+    message_starts(blocks, is_reply)
 }
 
 /// Returns the positions where the view can be split without separating a tool call from its result:
 /// the beginning of each message that is not a tool result.
 pub fn group_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
-    (0..blocks.len())
-        .filter(|&i| {
-            let begins = i == 0 || blocks[i - 1].message != blocks[i].message;
-            begins && blocks[i].kind != BlockKind::Output
-        })
-        .collect()
+    message_starts(blocks, |b| b.kind != BlockKind::Output)
 }
 
 /// Returns the earliest of `starts` with a suffix of at most `budget` tokens; `None` if none fits.
@@ -48,18 +44,8 @@ pub fn suffix_within(
     budget: u64,
     size: impl Fn(&Block) -> u64,
 ) -> Option<usize> {
-    let mut total = 0;
-    let mut end = blocks.len();
-    let mut best = None;
-    for &start in starts.iter().rev() {
-        total += blocks[start..end].iter().map(|b| size(b)).sum::<u64>();
-        if total > budget {
-            break;
-        }
-        best = Some(start);
-        end = start;
-    }
-    best
+    let suffix = |start: usize| blocks[start..].iter().map(|b| size(b)).sum::<u64>();
+    starts.iter().copied().find(|&start| suffix(start) <= budget)
 }
 
 /// Returns the calls without a result.

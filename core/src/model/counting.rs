@@ -125,9 +125,7 @@ impl Counting {
             Provider::Anthropic if version(name).is_none_or(|v| v >= SINCE) => Counting::CLAUDE_4_7,
             Provider::Anthropic => Counting::CLAUDE,
             Provider::Openai => Counting { error_pct: Some(0.0), ..Counting::O200K },
-            Provider::Gemini | Provider::Deepseek | Provider::Xai | Provider::Other => {
-                Counting::O200K
-            }
+            _ => Counting::O200K,
         }
     }
 

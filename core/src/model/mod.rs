@@ -29,7 +29,7 @@ use crate::usage::Ttl;
 use ctxbench_util::toml_file::TomlError;
 
 /// The provider of a model, which determines cache rules and error messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
     Anthropic,
@@ -41,20 +41,6 @@ pub enum Provider {
     Xai,
     /// Any other provider, via an OpenAI-compatible endpoint.
     Other,
-}
-
-impl Provider {
-    /// Returns the name in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Provider::Anthropic => "anthropic",
-            Provider::Openai => "openai",
-            Provider::Gemini => "gemini",
-            Provider::Deepseek => "deepseek",
-            Provider::Xai => "xai",
-            Provider::Other => "other",
-        }
-    }
 }
 
 /// Positions at which a reusable prefix can end.
@@ -136,7 +122,6 @@ pub struct Prices {
     pub write_1h: f64,
     /// Cache read.
     pub read: f64,
-    /// Output.
     pub output: f64,
     /// Tiers of long prompts, by size.
     pub long: Vec<LongPrice>,
@@ -150,7 +135,6 @@ pub struct LongPrice {
     pub from: u64,
     /// Factor on all kinds of input.
     pub input_factor: f64,
-    /// Factor on output.
     pub output_factor: f64,
 }
 
@@ -187,7 +171,6 @@ pub struct Latency {
     pub d_ms: f64,
 }
 
-/// One model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// Name on the wire.
@@ -301,7 +284,6 @@ fn name_of(table: &table::Table) -> String {
 /// Models that cannot be installed.
 #[derive(Debug, Error)]
 pub enum InstallError {
-    /// A file has an error.
     #[error(transparent)]
     File(#[from] TomlError),
     /// The table was already used.

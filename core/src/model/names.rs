@@ -1,6 +1,5 @@
 //! Parts of the names of models: version, date, gateway.
 
-/// Returns whether a recorded name is that of a model.
 pub(super) fn is_name_of(recorded: &str, model: &str) -> bool {
     recorded.match_indices(model).any(|(at, found)| {
         let (before, after) = (&recorded[..at], &recorded[at + found.len()..]);

@@ -217,7 +217,6 @@ fn given<T>(
     })
 }
 
-/// Returns a rule by name.
 fn named<'r, T>(rules: &'r BTreeMap<String, T>, kind: &str, name: &str) -> Result<&'r T, String> {
     rules.get(name).ok_or_else(|| {
         let names: Vec<&str> = rules.keys().map(|name| &**name).collect();

@@ -22,7 +22,6 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use ctxbench_core::agent;
-use ctxbench_core::block::Block;
 use ctxbench_core::engine::{Engine, EngineOptions};
 use ctxbench_core::host::Event;
 use ctxbench_core::model::{self, Model};
@@ -91,11 +90,6 @@ pub struct RequestView {
     pub prompts: Vec<PromptForm>,
 }
 
-/// Returns the files that a summary in the history names: those only read, and those modified.
-pub type FilesOf = fn(&Block) -> (Vec<String>, Vec<String>);
-/// Formats the two file lists of a summary.
-pub type ShowFiles = fn(&[String], &[String]) -> String;
-
 /// Structure of a summary in the history.
 #[derive(Default)]
 pub struct SummaryForm {
@@ -105,8 +99,8 @@ pub struct SummaryForm {
     pub tail: String,
     /// Constant segments of a body, by name.
     pub constants: Vec<(&'static str, String)>,
-    /// File lists in the body, if the program adds them.
-    pub files: Option<(FilesOf, ShowFiles)>,
+    /// Whether the program adds the lists of files to the body.
+    pub lists_files: bool,
 }
 
 pub struct PromptForm {

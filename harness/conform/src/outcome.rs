@@ -1,5 +1,6 @@
 //! Compares the end of a run with the outcome in its case.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::RequestView;
@@ -7,6 +8,7 @@ use crate::case::{CaseCompaction, Outcome};
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
 use ctxbench_core::host::{Event, TimedEvent};
+use ctxbench_strategies::evidence::FileLists;
 
 use super::compare::{Difference, differs};
 use super::world::SentRequests;
@@ -79,14 +81,17 @@ fn compactions(
             Event::Compaction { after, .. } => {
                 let (reason, tokens_before) = trigger.take().unzip();
                 let summary = after.iter().find(|b| b.kind == BlockKind::Summary);
-                let files = view.summary.files.zip(summary).map(|((files, _), s)| files(s));
-                let (read_files, modified_files) = files.unzip();
+                let summary = summary.filter(|_| view.summary.lists_files);
+                let files = summary.map(|s| FileLists::found_in(&s.text));
+                let list = |of: fn(&FileLists) -> &BTreeSet<String>| {
+                    files.as_ref().map(|files| of(files).iter().cloned().collect())
+                };
                 made.push(CaseCompaction {
                     reason: reason.map(str::to_string),
                     tokens_before,
                     tokens_after: None,
-                    read_files,
-                    modified_files,
+                    read_files: list(|files| &files.read),
+                    modified_files: list(|files| &files.modified),
                 });
             }
             Event::Estimated(tokens) => {

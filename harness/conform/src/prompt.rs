@@ -45,8 +45,10 @@ fn segment(s: &Segment, form: &SummaryForm) -> Result<String, String> {
         let unknown = || format!("`{name}` is not a constant of this program's summaries");
         known.ok_or_else(unknown)?.1.clone()
     } else if let Some(files) = &s.files {
-        let (_, show) = form.files.ok_or("this program lists no files in its summaries")?;
-        show(&files.read, &files.modified)
+        if !form.lists_files {
+            return Err("this program lists no files in its summaries".into());
+        }
+        files.render()
     } else {
         s.text.clone().unwrap_or_default()
     };
@@ -84,18 +86,17 @@ mod tests {
     fn segments_are_put_together() {
         let form = SummaryForm {
             constants: vec![("join", "--".into())],
-            files: Some((
-                |_| Default::default(),
-                |r, m| format!("[{}|{}]", r.join(","), m.join(",")),
-            )),
+            lists_files: true,
             ..SummaryForm::default()
         };
         let all: Vec<Segment> = serde_json::from_value(json!([
             {"text": "a", "bytes": 1}, {"constant": "join", "bytes": 2}, {"text": "bb", "bytes": 2},
-            {"files": {"read": ["x", "y"], "modified": ["z"]}, "bytes": 7},
+            {"files": {"read": ["x", "y"], "modified": ["z"]}, "bytes": 70},
         ]))
         .unwrap();
-        assert_eq!(body(&all, &form).unwrap(), "a--bb[x,y|z]");
+        let files =
+            "\n\n<read-files>\nx\ny\n</read-files>\n\n<modified-files>\nz\n</modified-files>";
+        assert_eq!(body(&all, &form).unwrap(), format!("a--bb{files}"));
         let other = Segment { constant: Some("other".into()), ..Segment::default() };
         assert!(body(&[other], &form).is_err());
         assert!(body(&all[3..], &SummaryForm::default()).is_err());

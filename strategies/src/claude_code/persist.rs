@@ -163,10 +163,7 @@ fn chain(lines: &[Value]) -> (Vec<ShownMessage>, usize) {
         summarised |= line["isCompactSummary"] == true;
         out.push(line);
         let parent = line[if boundary { "logicalParentUuid" } else { "parentUuid" }].as_str();
-        next = match parent {
-            Some(p) => place.get(p).copied().or(i.checked_sub(1)),
-            None => None,
-        };
+        next = parent.and_then(|p| place.get(p).copied().or(i.checked_sub(1)));
         // A chain that does not lead back would never end.
         next = next.filter(|n| *n < i);
     }

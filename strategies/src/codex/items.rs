@@ -157,13 +157,17 @@ pub(crate) fn kept_users(
     let least = u64::from(remote);
     let size =
         |m: &Vec<Arc<Block>>| m.iter().map(|b| bytes_div4_up(&b.text)).sum::<u64>().max(least);
-    let kept = newest_first(&messages.iter().map(size).collect::<Vec<_>>(), budget);
-    let keep = |(m, k): (Vec<Arc<Block>>, Keep)| match k {
-        Keep::Drop => None,
-        Keep::Full => Some(m),
-        Keep::Truncate(tokens) => Some(cut_blocks(release, &m, tokens)),
-    };
-    messages.into_iter().zip(kept).filter_map(keep).collect()
+    let (mut kept, mut left) = (Vec::new(), budget);
+    for message in messages.into_iter().rev() {
+        if left == 0 {
+            break;
+        }
+        let size = size(&message);
+        kept.push(if size > left { cut_blocks(release, &message, left) } else { message });
+        left -= size.min(left);
+    }
+    kept.reverse();
+    kept
 }
 
 /// Returns a message in the form that this version stores after a compaction: its blocks, or one
@@ -231,6 +235,7 @@ pub(crate) fn layout(
 mod tests {
     use super::*;
     use crate::testing::{block, call_block, image_block, texts};
+    use proptest::prelude::*;
 
     fn call(kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
         call_block(kind, id, "exec", text)
@@ -353,5 +358,19 @@ mod tests {
         let kept = kept_users(Release::V169, &message, 3, true).concat();
         // Two tokens for the first text, one for the second: 4 bytes, 2 at each end.
         assert_eq!(texts(&kept), ["abcdef", "", "uv…1 tokens truncated…yz"]);
+    }
+
+    proptest! {
+        #[test]
+        fn kept_users_never_exceed_the_budget(sizes in prop::collection::vec(0usize..50, 0..20), budget in 0u64..200) {
+            let said = (0..).zip(&sizes).map(|(i, n)| {
+                Draft::text(BlockKind::User, Role::User, "xxxx".repeat(*n)).build(MessageId(i), vec![])
+            });
+            let kept = kept_users(Release::V104, &said.collect::<Vec<_>>(), budget, false).concat();
+            let is_cut = |b: &&Arc<Block>| b.form == BlockForm::Truncated;
+            let whole = kept.iter().filter(|b| !is_cut(b)).map(|b| bytes_div4_up(&b.text)).sum::<u64>();
+            prop_assert!(whole <= budget);
+            prop_assert!(kept.iter().filter(is_cut).count() <= 1);
+        }
     }
 }

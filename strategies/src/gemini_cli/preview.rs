@@ -66,13 +66,11 @@ impl CutSizes {
 /// Returns the last `max` UTF-16 units of a text, without splitting a character.
 fn tail_cut(text: &str, max: usize) -> &str {
     let mut units = 0;
-    for (i, c) in text.char_indices().rev() {
+    let is_beyond = |(_, c): &(usize, char)| {
         units += c.len_utf16();
-        if units > max {
-            return &text[i + c.len_utf8()..];
-        }
-    }
-    text
+        units > max
+    };
+    text.char_indices().rev().find(is_beyond).map_or(text, |(i, c)| &text[i + c.len_utf8()..])
 }
 
 /// Formats the replacement of a masked result. `pretty` is the result's object as indented JSON.

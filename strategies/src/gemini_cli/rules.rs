@@ -51,7 +51,7 @@ pub(super) fn split(messages: &[ContentMessage], goes: f64, sizes: &mut Sizes) -
     let target = sizes.iter().sum::<u64>() as f64 * goes;
     let (mut before, mut last) = (0, 0);
     for (i, (m, size)) in messages.iter().zip(sizes).enumerate() {
-        if m.side == Side::User && !m.has_results() {
+        if m.side == Role::User && !m.has_results() {
             if before as f64 >= target {
                 return i;
             }
@@ -105,8 +105,7 @@ pub(super) fn to_mask(
     let results = results.filter(|b| b.kind == BlockKind::Output && !b.text.contains(MASKED));
     let results = results.filter_map(|b| Some((b, b.call.as_ref()?)));
     let results: Vec<_> = results.filter(|(_, c)| !EXEMPT.contains(&&*c.name)).collect();
-    let steps: Vec<_> =
-        results.iter().map(|(b, _)| PruneStep::Result(sizes.estimate([*b]))).collect();
+    let steps = results.iter().map(|(b, _)| Some(sizes.estimate([*b])));
     prune_walk(steps, rule).into_iter().map(|i| results[i].1.id.clone()).collect()
 }
 
@@ -144,7 +143,7 @@ impl Sizes {
 
     /// Returns the length of a message as compact JSON, in UTF-16 units.
     pub(super) fn json_len(&mut self, message: &ContentMessage) -> u64 {
-        let role = if message.side == Side::User { "user" } else { "model" };
+        let role = if message.side == Role::User { "user" } else { "model" };
         let parts: u64 = message.parts.iter().map(|b| self.block_size(b).json).sum();
         let commas = (message.parts.len() as u64).saturating_sub(1);
         json_len(&json!({"role": role, "parts": []})) + parts + commas
@@ -213,17 +212,10 @@ fn text_quarters(text: &str) -> u64 {
     ascii + 6 * (all - ascii)
 }
 
-/// Speaker of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    User,
-    Model,
-}
-
-/// A message. Consecutive messages of one side are merged.
+/// A message of `User` or `Assistant`. Consecutive messages of one side are merged.
 #[derive(Debug)]
 pub(super) struct ContentMessage {
-    pub(super) side: Side,
+    pub(super) side: Role,
     pub(super) parts: Vec<Arc<Block>>,
 }
 
@@ -233,23 +225,19 @@ impl ContentMessage {
         self.parts.iter().any(|b| b.kind == BlockKind::Output)
     }
 
-    fn has_calls(&self) -> bool {
-        self.parts.iter().any(|b| b.kind == BlockKind::Call)
-    }
-
     /// Returns true if the message ends a turn of the model.
     pub(super) fn is_answer(&self) -> bool {
-        self.side == Side::Model && !self.has_calls()
+        self.side == Role::Assistant && self.parts.iter().all(|b| b.kind != BlockKind::Call)
     }
 }
 
 /// Returns the side of a block. `None` = the block is not part of the history.
-pub(super) fn side(b: &Block) -> Option<Side> {
+pub(super) fn side(b: &Block) -> Option<Role> {
     match (b.kind, b.role) {
         (BlockKind::RepoMap | BlockKind::File | BlockKind::Reasoning, _) => None,
         _ if is_system(b) => None,
-        (_, Role::Assistant) => Some(Side::Model),
-        _ => Some(Side::User),
+        (_, Role::Assistant) => Some(Role::Assistant),
+        _ => Some(Role::User),
     }
 }
 
@@ -370,8 +358,8 @@ mod tests {
         }
         let all = [&text, &call, &output].map(|b| b.clone());
         let messages = messages(all.iter());
-        let sides: Vec<Side> = messages.iter().map(|m| m.side).collect();
-        assert_eq!(sides, [Side::User, Side::Model, Side::User]);
+        let sides: Vec<Role> = messages.iter().map(|m| m.side).collect();
+        assert_eq!(sides, [Role::User, Role::Assistant, Role::User]);
         let json = r#"{"role":"user","parts":[{"text":"a\n\"é\""}]}"#;
         assert_eq!(Sizes::default().json_len(&messages[0]), json.encode_utf16().count() as u64);
     }

@@ -16,6 +16,7 @@ pub const CLEARED: &str = "[Old tool result content cleared]";
 const INTERRUPTED: &str = "[Tool execution was interrupted]";
 
 /// A stored message. Failed messages have no blocks, so they send nothing.
+#[derive(Default)]
 pub struct StoredMessage {
     pub id: MessageId,
     /// True for a message on the user's side.
@@ -34,17 +35,7 @@ pub struct StoredMessage {
 
 impl StoredMessage {
     pub fn new(id: MessageId, user: bool, blocks: Vec<Arc<Block>>) -> Self {
-        StoredMessage {
-            id,
-            user,
-            marker: None,
-            parent: None,
-            summary: false,
-            finished: true,
-            error: false,
-            blocks,
-            used: 0,
-        }
+        StoredMessage { id, user, blocks, finished: true, ..StoredMessage::default() }
     }
 
     pub fn user(block: Arc<Block>) -> Self {

@@ -416,7 +416,7 @@ pub fn prune(
     exempt: &[&str],
     size: fn(&str) -> u64,
 ) -> Vec<(usize, usize)> {
-    let (mut turns, mut steps, mut places) = (0, Vec::new(), Vec::new());
+    let (mut turns, mut sizes, mut places) = (0, Vec::new(), Vec::new());
     'walk: for (i, m) in messages.iter().enumerate().rev() {
         turns += usize::from(m.user);
         if turns < PRUNE_TURNS {
@@ -433,11 +433,11 @@ pub fn prune(
             if b.form == BlockForm::Cleared {
                 break 'walk;
             }
-            steps.push(PruneStep::Result(size(&b.text)));
+            sizes.push(Some(size(&b.text)));
             places.push((i, j));
         }
     }
-    prune_walk(steps, rule).into_iter().rev().map(|k| places[k]).collect()
+    prune_walk(sizes, rule).into_iter().rev().map(|k| places[k]).collect()
 }
 
 /// Returns the breakpoints, which only Anthropic needs: the first two system messages and the last

@@ -86,15 +86,12 @@ pub fn prunable(
         // The sort is stable: results of equal rank stay newest first.
         places.sort_by_key(|i| std::cmp::Reverse(ranks[i]));
     }
-    let steps = places.iter().map(|&i| {
+    let sizes = places.iter().map(|&i| {
         let b = &blocks[i];
-        if b.form == BlockForm::Cleared || b.bytes() <= placeholder {
-            PruneStep::Exempt
-        } else {
-            PruneStep::Result(bytes_div4_down(&b.text))
-        }
+        let is_clearable = b.form != BlockForm::Cleared && b.bytes() > placeholder;
+        is_clearable.then(|| bytes_div4_down(&b.text))
     });
-    prune_walk(steps, rule).into_iter().map(|k| places[k]).collect()
+    prune_walk(sizes, rule).into_iter().map(|k| places[k]).collect()
 }
 
 /// Returns the number of the oldest blocks of the finished history that one background summary

@@ -3,10 +3,11 @@
 //! summary request.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use ctxbench_core::prelude::*;
 use ctxbench_util::json::Json;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Values of the settings in `about.toml`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -49,7 +50,8 @@ pub(super) fn arguments(call: &Block) -> Json {
 }
 
 /// Files named in the model's calls, sorted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct FileLists {
     /// Files that were read but not modified.
     pub read: BTreeSet<String>,
@@ -255,102 +257,41 @@ pub(super) fn largest_reply(window: u64, most: u64, input: u64, scale: f64) -> u
     most.min(free.max(1))
 }
 
-/// Provider messages that mean that the prompt is too large. If an entry has two parts, both must
-/// appear in this order.
-const TOO_LARGE: &[(&str, &str)] = &[
-    ("prompt is too long", ""),
-    ("prompt too long", ""),
-    ("prompt exceeds max length", ""),
-    ("request_too_large", ""),
-    ("input is too long for requested model", ""),
-    ("exceeds the context window", ""),
-    ("exceeds", "maximum context length"),
-    ("context window exceeded", ""),
-    ("input token count", "exceeds the maximum"),
-    ("maximum prompt length is ", ""),
-    ("reduce the length of the messages", ""),
-    ("maximum context length is ", " tokens"),
-    ("maximum allowed input length of ", ""),
-    ("is longer than the model", "context length"),
-    ("exceeds the limit of ", ""),
-    ("exceeds the available context size", ""),
-    ("greater than the context length", ""),
-    ("context window exceeds limit", ""),
-    ("exceeded model token limit", ""),
-    ("too large for model with ", "maximum context length"),
-    ("but the configured context size is ", ""),
-    ("model_context_window_exceeded", ""),
-    ("range of input length should be", ""),
-    ("context_length_exceeded", ""),
-    ("context length exceeded", ""),
-    ("too many tokens", ""),
-    ("token limit exceeded", ""),
-];
+/// How failures are told by the words of the provider's answer, in lower case.
+#[derive(Deserialize)]
+struct Failures {
+    too_large: Vec<[String; 2]>,
+    not_too_large: Vec<String>,
+    lasting: Vec<String>,
+    passing: Vec<String>,
+    passing_status: Vec<u16>,
+}
 
-/// Texts that rule out a prompt that is too large, even if the message also matches `TOO_LARGE`.
-const NOT_TOO_LARGE: &[&str] = &["rate limit", "too many requests"];
-
-/// Texts of failures that a retry cannot resolve.
-const LASTING: &[&str] = &[
-    "insufficient_quota",
-    "quota exceeded",
-    "out of budget",
-    "billing",
-    "usage limit reached",
-    "available balance",
-];
-
-/// Texts of failures that a retry may resolve.
-const PASSING: &[&str] = &[
-    "overloaded",
-    "currently experiencing high demand",
-    "model is at capacity",
-    "rate limit",
-    "rate_limit",
-    "too many requests",
-    "unavailable",
-    "server error",
-    "server_error",
-    "internal error",
-    "provider returned error",
-    "network error",
-    "connection error",
-    "connection refused",
-    "connection lost",
-    "fetch failed",
-    "socket hang up",
-    "timed out",
-    "timeout",
-    "terminated",
-    "ended without",
-    "stream ended before",
-    "stream disconnected before completion",
-];
-
-/// HTTP statuses of failures that a retry may resolve.
-const PASSING_STATUS: &[u16] = &[429, 500, 502, 503, 504, 520, 524];
+static FAILURES: LazyLock<Failures> = LazyLock::new(|| {
+    toml::from_str(include_str!("failures.toml")).expect("a test reads failures.toml")
+});
 
 /// Returns true if the prompt was too large for the provider.
 pub(super) fn is_overflow(e: &ModelError) -> bool {
     let text = e.message.to_lowercase();
-    if NOT_TOO_LARGE.iter().any(|w| text.contains(w)) {
+    if FAILURES.not_too_large.iter().any(|w| text.contains(w)) {
         return false;
     }
-    let says = |(first, then): &(&str, &str)| {
+    let says = |[first, then]: &[String; 2]| {
         text.split_once(first).is_some_and(|(_, rest)| rest.contains(then))
     };
-    e.status == 413 || e.is_overflow() || TOO_LARGE.iter().any(says)
+    e.status == 413 || e.is_overflow() || FAILURES.too_large.iter().any(says)
 }
 
 /// Returns true if a retry of the same request may succeed.
 pub(super) fn is_retryable(e: &ModelError) -> bool {
     let text = e.message.to_lowercase();
-    if is_overflow(e) || LASTING.iter().any(|w| text.contains(w)) {
+    if is_overflow(e) || FAILURES.lasting.iter().any(|w| text.contains(w)) {
         return false;
     }
     e.kind == ErrorKind::Stream
-        || PASSING_STATUS.contains(&e.status)
-        || PASSING.iter().any(|w| text.contains(w))
+        || FAILURES.passing_status.contains(&e.status)
+        || FAILURES.passing.iter().any(|w| text.contains(w))
 }
 
 #[cfg(test)]

@@ -164,7 +164,6 @@ fn is_regular(path: &str, parent: &Dir, name: &str) -> Result<bool, CheckpointEr
     }
 }
 
-/// Creates a temporary file with a name that no file has.
 fn create_temp(parent: &Dir) -> io::Result<(std::fs::File, String)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut options = OpenOptions::new();

@@ -156,7 +156,9 @@ impl SpendGuard {
     fn estimate(&self, agent: Option<&str>, request: &Request, at: Millis) -> Usage {
         let model = &request.model;
         let prompt = request.tokens();
-        let mut usage = Usage { output: self.reply_length(request), ..Usage::default() };
+        let expected = if self.longest_reply == 0 { FIRST_REPLY } else { self.longest_reply };
+        let output = request.max_tokens.map_or(expected, |max| expected.min(max));
+        let mut usage = Usage { output, ..Usage::default() };
         // Without breakpoints nothing is cached, if the provider requires them.
         if !model.cache.needs_breakpoints() || !request.breakpoints.is_empty() {
             usage.cache_read = self.shared(agent, request, at);
@@ -170,11 +172,6 @@ impl SpendGuard {
             usage.input = prompt;
         }
         usage
-    }
-
-    fn reply_length(&self, request: &Request) -> u64 {
-        let expected = if self.longest_reply == 0 { FIRST_REPLY } else { self.longest_reply };
-        request.max_tokens.map_or(expected, |max| expected.min(max))
     }
 
     /// Returns the number of prefix tokens that are cached from the previous prompt of the

@@ -132,8 +132,7 @@ impl WireFormat {
             BlockForm::Text => Content::Text(text),
             BlockForm::Image => {
                 let none = Media { media_type: String::new(), url: String::new(), name: None };
-                let m = media().unwrap_or(none);
-                Content::Image { media_type: m.media_type.into(), url: m.url.into() }
+                Content::Image(media().unwrap_or(none))
             }
             BlockForm::Reasoning => Content::Reasoning { text, encrypted: opaque },
             BlockForm::Call => Content::Call { id, name, arguments: text },

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, Reply, StopReason};
@@ -58,10 +57,7 @@ pub(super) fn result(id: Arc<str>, parts: Vec<Content>) -> Content {
         match part {
             Content::Text(t) if text.is_empty() => text = t,
             Content::Text(t) => text = format!("{text}{t}").into(),
-            Content::Image { media_type, url } => {
-                let (media_type, url) = (media_type.to_string(), url.to_string());
-                image = Some(Box::new(Media { media_type, url, name: None }));
-            }
+            Content::Image(m) => image = Some(Box::new(m)),
             _ => {}
         }
     }
@@ -190,10 +186,7 @@ pub(super) static OPENAI: ApiFormat = ApiFormat {
         format!("No tool call was found for the function call output {id}.")
     },
 
-    model: |m, _window| {
-        let owner = format!("{:?}", m.provider).to_lowercase();
-        json!({"id": m.name, "object": "model", "created": 0, "owned_by": owner})
-    },
+    model: |m, _window| json!({"id": m.name, "object": "model", "created": 0, "owned_by": m.provider}),
     model_list: |all| json!({"object": "list", "data": all}),
 };
 

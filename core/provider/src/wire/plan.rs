@@ -101,15 +101,13 @@ pub(super) fn turns(slots: &mut [Slot], request: &Request) {
     for s in rest.iter_mut().filter(|s| is_system(s)) {
         s.role = Role::User;
     }
-    let mut message = 0;
     let owner = |s: &Slot| request.blocks[s.block].message;
     let together = |a: &Slot, b: &Slot| {
         let results = a.role == Role::Tool && b.role == Role::Tool;
         a.is_assistant() == b.is_assistant()
             && (!request.keep_messages || results || owner(a) == owner(b))
     };
-    for group in rest.chunk_by_mut(|a, b| together(a, b)) {
-        message += 1;
+    for (message, group) in (1..).zip(rest.chunk_by_mut(|a, b| together(a, b))) {
         if !group[0].is_assistant() {
             group.sort_by_key(|s| s.role != Role::Tool);
         }

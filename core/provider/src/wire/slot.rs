@@ -40,13 +40,19 @@ pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
+/// Returns the reference of an image by its address, with the media type of a data URL.
+pub(crate) fn image_at(url: &str) -> Media {
+    let media_type = data_url(url).map_or("", |(media_type, _)| media_type).into();
+    Media { media_type, url: url.into(), name: None }
+}
+
+/// Returns the reference of a document by its address.
+pub(crate) fn pdf_at(url: &str) -> Media {
+    Media { media_type: PDF.into(), url: url.into(), name: None }
+}
+
 /// Returns the part of a file reference that wires carry: PDF or not, media type of a data URL,
 /// address.
 pub(crate) fn carried_media(media: &Media) -> Media {
-    let media_type = match data_url(&media.url) {
-        _ if media.media_type == PDF => PDF,
-        Some((t, _)) => t,
-        None => "",
-    };
-    Media { media_type: media_type.into(), url: media.url.clone(), name: None }
+    if media.media_type == PDF { pdf_at(&media.url) } else { image_at(&media.url) }
 }

@@ -32,13 +32,10 @@ pub fn event_data(stream: &str) -> Vec<String> {
             out.extend(open.take());
         } else if let Some(data) = line.strip_prefix("data:") {
             let data = data.strip_prefix(' ').unwrap_or(data);
-            match &mut open {
-                Some(begun) => {
-                    begun.push('\n');
-                    begun.push_str(data);
-                }
-                None => open = Some(data.to_string()),
-            }
+            open = Some(match open.take() {
+                Some(begun) => format!("{begun}\n{data}"),
+                None => data.to_string(),
+            });
         }
     }
     out

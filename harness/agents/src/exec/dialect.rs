@@ -171,7 +171,7 @@ fn corresponds(item: &Item, b: &Block) -> bool {
         Content::Call { id, .. } => b.kind == BlockKind::Call && b.call_id() == Some(id),
         Content::Output { id, .. } => b.kind == BlockKind::Output && b.call_id() == Some(id),
         Content::Reasoning { .. } => b.kind == BlockKind::Reasoning,
-        Content::Image { url, .. } => b.media.as_ref().is_some_and(|m| *m.url == **url),
+        Content::Image(shown) => b.media.as_ref().is_some_and(|m| m.url == shown.url),
         Content::Text(_) | Content::Compaction { .. } | Content::CompactionTrigger(_) => {
             b.media.is_none()
                 && !matches!(b.kind, BlockKind::Call | BlockKind::Output | BlockKind::Reasoning)

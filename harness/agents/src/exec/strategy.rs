@@ -51,7 +51,7 @@ impl Exec {
             "protocol": VERSION,
             "model": {
                 "id": model.name,
-                "provider": model.provider.word(),
+                "provider": model.provider,
                 "window": model.window,
                 "max_output": model.max_output,
             },

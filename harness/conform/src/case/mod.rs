@@ -18,7 +18,6 @@ pub use event::{
 };
 pub use request::{
     CaseCompaction, CaseItem, CaseRequest, Cut, Listed, Outcome, PartText, PriorSummary, Segment,
-    SegmentFiles,
 };
 
 /// Error that prevents a case from running.

@@ -2,6 +2,7 @@
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::request::Purpose;
+use ctxbench_strategies::evidence::FileLists;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -131,7 +132,7 @@ pub struct Segment {
     pub bytes: usize,
     pub text: Option<String>,
     pub constant: Option<String>,
-    pub files: Option<SegmentFiles>,
+    pub files: Option<FileLists>,
 }
 
 impl Segment {
@@ -144,13 +145,6 @@ impl Segment {
     pub fn constant(name: &str, bytes: usize) -> Segment {
         Segment { bytes, constant: Some(name.to_string()), ..Segment::default() }
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SegmentFiles {
-    pub read: Vec<String>,
-    pub modified: Vec<String>,
 }
 
 /// Remaining parts of an output that was cut.
@@ -166,7 +160,6 @@ pub struct Cut {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// Number of requests.
     pub requests: Option<usize>,
     /// `path` argument of each call that ran.
     pub tool_calls_executed: Option<Vec<String>>,

@@ -40,8 +40,13 @@ pub(super) fn write(job: &SummaryJob<'_>, rates: Option<(f64, f64)>) -> String {
     let mut units: Vec<Unit<'_>> = job.facts.iter().enumerate().flat_map(Unit::of).collect();
     let facts: Vec<Fact> = units.iter().map(Unit::fact).collect();
     let matcher = Matcher::new(&facts);
-    for line in request.segments.iter().flat_map(|s| s.text.lines()) {
-        matcher.find(line, &fold(line)).iter().for_each(|(unit, _)| units[*unit].line = line);
+    for text in request.segments.iter().rev().map(|s| s.text) {
+        for (unit, _) in matcher.find(text, &fold(text)) {
+            if units[unit].line.is_empty() {
+                let states = |line: &&str| facts[unit].occurs_in(line);
+                units[unit].line = text.lines().rfind(states).unwrap_or_default();
+            }
+        }
     }
     units.sort_by_key(|u| RANK.iter().position(|k| *k == u.of.kind).unwrap_or(RANK.len()));
     let mut written = BTreeSet::new();

@@ -146,8 +146,8 @@ pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<MessagePart>
             let pieces = words.into_iter().chain(image).collect();
             MessagePart::Result { call_id: id.to_string(), pieces, is_error: *is_error }
         }
-        Content::Image { media_type, url } => {
-            let (media_type, url) = (media_type.to_string(), url.to_string());
+        Content::Image(m) => {
+            let (media_type, url) = (m.media_type.to_string(), m.url.to_string());
             MessagePart::Said(Part::Image(Media { media_type, url, name: None }))
         }
         Content::Compaction { text: t, .. } if !t.is_empty() => MessagePart::Said(text(t)),

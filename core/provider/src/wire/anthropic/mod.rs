@@ -1,11 +1,8 @@
 //! Anthropic Messages: `POST /v1/messages`.
 
-mod edits;
-mod layout;
 mod reply;
 mod request;
 mod stream;
-mod whole;
 
 use ctxbench_core::request::ErrorKind;
 use serde::Deserialize;
@@ -90,7 +87,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
         COUNT_TOKENS_PATH => Some(Endpoint::Count),
         _ => None,
     },
-    assign: layout::assign,
+    assign: request::assign,
     body: |request, slots| request::encode(request, slots, true),
     decode: |_, body| request::decode(body),
     reply_options: |_, body| reply_options(body),
@@ -98,7 +95,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     encode_reply: |reply, model| reply::encode(reply, &model.name),
     decode_reply: reply::decode,
     events: |whole, _| stream::events(whole),
-    assemble: whole::assemble,
+    assemble: stream::assemble,
     reply_id: "msg_",
     overflow: |prompt, window| {
         let message = format!("prompt is too long: {prompt} tokens > {window} maximum");
@@ -107,7 +104,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     rules: Rules {
         headers: request::headers,
         max_tokens: |request| Some(request::max_tokens(request)),
-        edits_among: edits::among,
+        edits_among: request::edits_among,
         carried_edit: |edit| Some(edit.clone()),
         carries_threads: true,
         shows_compaction: |_| true,

@@ -8,11 +8,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
-use super::edits::ContextManagement;
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, object_of, opt, or_empty, unwrapped};
-use crate::wire::plan::output;
+use crate::wire::plan::{output, turns};
 use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools};
@@ -80,6 +79,19 @@ struct WithParams<'a> {
     params: Option<&'a Map<String, Value>>,
 }
 
+/// `context_management` of a request.
+#[derive(Deserialize, Serialize)]
+struct ContextManagement<'a> {
+    #[serde(default)]
+    edits: Cow<'a, [ServerEdit]>,
+}
+
+/// Decodes the edits in raw parameters; none if they are invalid.
+pub(super) fn edits_among(params: &Map<String, Value>) -> Vec<ServerEdit> {
+    let given = params.get("context_management").map(ContextManagement::deserialize);
+    given.and_then(Result::ok).map(|m| m.edits.into_owned()).unwrap_or_default()
+}
+
 #[derive(Deserialize, Serialize)]
 struct Instructions<'a> {
     #[serde(skip_deserializing, rename = "type")]
@@ -140,6 +152,23 @@ pub(crate) struct CacheControl {
 
 fn is_default(ttl: &Ttl) -> bool {
     *ttl == Ttl::default()
+}
+
+/// Lays out the blocks.
+///
+/// System and developer text is `system` before the first user or assistant block and user text
+/// after it. Tool results come first in their user message. A breakpoint on thinking, where it is not
+/// allowed, moves to the block before it.
+pub(super) fn assign(slots: &mut [Slot], request: &Request) {
+    for &at in &request.breakpoints {
+        let takes = |s: &&mut Slot| {
+            s.block <= at && !matches!(s.show, BlockForm::Reasoning | BlockForm::Trigger)
+        };
+        if let Some(s) = slots.iter_mut().rev().find(takes) {
+            s.cache = Some(request.ttl);
+        }
+    }
+    turns(slots, request);
 }
 
 /// Encodes a request; `sampling` adds the reply limit, which the count endpoint refuses.
@@ -334,8 +363,7 @@ impl ContentBlock<'_> {
                 }
             }
             "image" | "document" => {
-                let m = self.source.ok_or(missing("source"))?.media(&self.kind);
-                Content::Image { media_type: m.media_type.into(), url: m.url.into() }
+                Content::Image(self.source.ok_or(missing("source"))?.media(&self.kind))
             }
             "compaction" => Content::Compaction {
                 text: output_of(self.content.flatten())?.0,

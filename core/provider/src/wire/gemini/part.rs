@@ -17,6 +17,7 @@ use crate::prompt::Content;
 use crate::wire::format::WireError;
 use crate::wire::json::{Text, opt, or_empty, unwrapped};
 use crate::wire::slot::{PDF, data_url};
+use crate::wire::stream::pieces;
 
 /// Placeholder signatures of clients for calls without one, without a thought
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
@@ -152,6 +153,35 @@ impl<'a> GeminiPart<'a> {
         }
     }
 
+    /// Splits a text into pieces, of which the last has the signature. Another part stays whole.
+    pub(super) fn cut(self) -> Vec<GeminiPart<'a>> {
+        let Some(text) = &self.text else { return vec![self] };
+        let piece = |text: &str| {
+            let text = GeminiPart::text(Text::Shared(text.into()));
+            GeminiPart { thought: self.thought, ..text }
+        };
+        let mut cut: Vec<_> = pieces(text.as_str()).into_iter().map(piece).collect();
+        match cut.last_mut() {
+            Some(last) => last.thought_signature = self.thought_signature,
+            None => cut.push(self),
+        }
+        cut
+    }
+
+    /// Appends the part, or its text to a text of the same kind that no signature ends yet.
+    pub(super) fn add_to(self, parts: &mut Vec<GeminiPart<'a>>) {
+        if let Some(begun) = parts.last_mut()
+            && begun.thought == self.thought
+            && begun.thought_signature.is_none()
+            && let (Some(text), Some(more)) = (&begun.text, &self.text)
+        {
+            begun.text = Some(Text::Shared(format!("{}{}", text.as_str(), more.as_str()).into()));
+            begun.thought_signature = self.thought_signature;
+        } else {
+            parts.push(self);
+        }
+    }
+
     fn take_file(&mut self) -> Option<Media> {
         if let Some(Blob { mime_type, data }) = self.inline_data.take() {
             let media_type = or_empty(mime_type).to_string();
@@ -191,7 +221,7 @@ impl<'a> GeminiPart<'a> {
             let image = r.parts.iter_mut().find_map(GeminiPart::take_file).map(Box::new);
             Content::Output { id, text: text.into_shared(), is_error, image }
         } else if let Some(m) = self.take_file() {
-            Content::Image { media_type: m.media_type.into(), url: m.url.into() }
+            Content::Image(m)
         } else if let Some(text) = self.text {
             Content::Text(text.into_shared())
         } else {
@@ -206,7 +236,7 @@ impl<'a> GeminiPart<'a> {
 /// The parts of a content: a list or a single part.
 #[derive(Default, Serialize)]
 #[serde(transparent)]
-pub(super) struct Parts<'a>(Vec<GeminiPart<'a>>);
+pub(super) struct Parts<'a>(pub(super) Vec<GeminiPart<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {

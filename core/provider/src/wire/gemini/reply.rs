@@ -34,19 +34,26 @@ struct GeminiReply<'a> {
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+pub(super) struct Candidate<'a> {
     #[serde(borrow)]
-    content: Option<CandidateContent<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
-    #[serde(skip_deserializing)]
-    index: u64,
+    pub(super) content: Option<CandidateContent<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub(super) finish_reason: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(super) index: u64,
+}
+
+impl<'a> Candidate<'a> {
+    pub(super) fn new(parts: Parts<'a>, finish_reason: Option<Cow<'a, str>>) -> Self {
+        let content = Some(CandidateContent { parts, role: "model" });
+        Candidate { content, finish_reason, index: 0 }
+    }
 }
 
 #[derive(Deserialize, Serialize)]
-struct CandidateContent<'a> {
+pub(super) struct CandidateContent<'a> {
     #[serde(borrow, default)]
-    parts: Parts<'a>,
+    pub(super) parts: Parts<'a>,
     #[serde(skip_deserializing)]
     role: &'static str,
 }
@@ -120,13 +127,8 @@ pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
         StopReason::Refusal => "SAFETY",
         _ => "STOP",
     };
-    let content = CandidateContent { parts: Parts::signed(parts), role: "model" };
     json::bytes(&GeminiReply {
-        candidates: vec![Candidate {
-            content: Some(content),
-            finish_reason: Some(finish.into()),
-            index: 0,
-        }],
+        candidates: vec![Candidate::new(Parts::signed(parts), Some(finish.into()))],
         prompt_feedback: None,
         usage_metadata: reported_usage(reply).into(),
         model_version: model,

@@ -108,7 +108,7 @@ fn what_other_clients_write_is_understood() {
                 Content::Output { id, text, is_error, image } => {
                     format!("result {id} {text} {is_error} {}", image.is_some())
                 }
-                Content::Image { media_type, url } => format!("{media_type} {url}"),
+                Content::Image(m) => format!("{} {}", m.media_type, m.url),
                 other => format!("{other:?}"),
             };
             (*role, text)

@@ -1,10 +1,8 @@
 //! OpenAI Chat Completions: `POST /v1/chat/completions`.
 
-mod layout;
 mod reply;
 mod request;
 mod stream;
-mod whole;
 
 use serde_json::json;
 
@@ -18,7 +16,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     api: &openai::OPENAI,
     path: |_| PATH.into(),
     endpoint: |path| (path == PATH).then_some(Endpoint::Reply),
-    assign: layout::assign,
+    assign: request::assign,
     body: request::encode,
     decode: |_, body| request::decode(body),
     reply_options: |_, body| openai::reply_options(body),
@@ -29,7 +27,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     encode_reply: reply::encode,
     decode_reply: reply::decode,
     events: stream::events,
-    assemble: whole::assemble,
+    assemble: stream::assemble,
     reply_id: "chatcmpl_",
     overflow: |prompt, window| {
         let message = format!(

@@ -1,4 +1,5 @@
-//! OpenAI Chat Completions: requests.
+//! OpenAI Chat Completions: requests. There are no breakpoints, no error flag on tool results, and no
+//! edits by the provider.
 
 use std::borrow::Cow;
 
@@ -10,8 +11,8 @@ use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
 use crate::wire::openai::{self, result};
-use crate::wire::plan::{output, texts};
-use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
+use crate::wire::plan::{joins, number, output, texts};
+use crate::wire::slot::{BlockForm, PDF, Slot, image_at, pdf_at};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, Tools};
 
@@ -84,6 +85,25 @@ struct Url<'a> {
 struct ChatFile<'a> {
     filename: Option<Text<'a>>,
     file_data: Text<'a>,
+}
+
+/// Lays out the blocks. `Instructions` is a system message; a provider's compaction is user text.
+pub(super) fn assign(slots: &mut [Slot], request: &Request) {
+    let owner = |s: &Slot| request.blocks[s.block].message;
+    // An assistant message has at most one thinking, then text, then calls; any other order begins a
+    // new message.
+    let rank = |s: &Slot| match s.show {
+        BlockForm::Reasoning => 0,
+        BlockForm::Call => 2,
+        _ => 1,
+    };
+    for s in slots.iter_mut().filter(|s| s.role == Role::Instructions) {
+        s.role = Role::System;
+    }
+    number(slots, |a, b| match a.is_assistant() && b.is_assistant() {
+        true => owner(a) == owner(b) && rank(a) <= rank(b) && rank(b) > 0,
+        false => joins(a, b, owner),
+    });
 }
 
 pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
@@ -171,13 +191,8 @@ impl ContentPart<'_> {
     fn into_content(self) -> Result<Content, WireError> {
         Ok(match (&*self.kind, self.text, self.image_url, self.file) {
             ("text", Some(t), ..) => Content::Text(t.into_shared()),
-            ("image_url", _, Some(u), _) => {
-                let url = u.url.into_shared();
-                Content::Image { media_type: data_url(&url).map_or("", |(t, _)| t).into(), url }
-            }
-            ("file", _, _, Some(f)) => {
-                Content::Image { media_type: PDF.into(), url: f.file_data.into_shared() }
-            }
+            ("image_url", _, Some(u), _) => Content::Image(image_at(u.url.as_str())),
+            ("file", _, _, Some(f)) => Content::Image(pdf_at(f.file_data.as_str())),
             (other, ..) => {
                 return Err(WireError::unsupported("content part", other));
             }

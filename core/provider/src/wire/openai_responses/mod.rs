@@ -1,10 +1,8 @@
 //! OpenAI Responses: `POST /v1/responses`.
 
-mod layout;
 mod reply;
 mod request;
 mod stream;
-mod whole;
 
 use ctxbench_core::request::ServerEdit;
 use serde::Deserialize;
@@ -26,7 +24,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
         COMPACT_PATH => Some(Endpoint::Compact),
         _ => None,
     },
-    assign: layout::assign,
+    assign: request::assign,
     body: request::encode,
     decode: |_, body| request::decode(body),
     reply_options: |_, body| reply_options(body),
@@ -39,7 +37,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     encode_reply: reply::encode,
     decode_reply: reply::decode,
     events: |whole, _| stream::events(whole),
-    assemble: whole::assemble,
+    assemble: stream::assemble,
     reply_id: "resp_",
     overflow: |_, _| {
         let message = "Your input exceeds the context window of this model. Please adjust your \

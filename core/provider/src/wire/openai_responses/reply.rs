@@ -99,9 +99,10 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
     };
     let kept: Vec<&Item> = prompt.items.iter().filter(is_kept).collect();
     let part = |item: &&'_ Item| match &*item.content {
-        Content::Image { url, .. } => {
-            ContentPart { detail: Some("auto"), ..ContentPart::image(Text::Shared(url.clone())) }
-        }
+        Content::Image(m) => ContentPart {
+            detail: Some("auto"),
+            ..ContentPart::image(Text::Shared(m.url.as_str().into()))
+        },
         _ => ContentPart::text("input_text", Text::Shared(item.text().into())),
     };
     let message = |group: &[&Item]| InputItem {

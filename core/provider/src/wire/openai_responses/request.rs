@@ -1,4 +1,5 @@
-//! OpenAI Responses: requests.
+//! OpenAI Responses: requests. There are no breakpoints, no error flag on tool results, and of the
+//! provider's edits only the compaction threshold.
 
 use std::borrow::Cow;
 
@@ -10,8 +11,8 @@ use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
 use crate::wire::openai::{self, result};
-use crate::wire::plan::{output, texts};
-use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
+use crate::wire::plan::{joins, number, output, texts};
+use crate::wire::slot::{BlockForm, PDF, Slot, data_url, image_at, pdf_at};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Tools};
 
@@ -83,6 +84,18 @@ pub(crate) struct ContentPart<'a> {
     pub(crate) filename: Option<&'a str>,
 }
 
+/// Lays out the blocks. Only an opening block of role `Instructions` becomes `instructions`, a later one
+/// is a developer message.
+pub(super) fn assign(slots: &mut [Slot], request: &Request) {
+    let owner = |s: &Slot| request.blocks[s.block].message;
+    let opening = slots.first().is_some_and(|s| s.role == Role::Instructions);
+    let slots = &mut slots[usize::from(opening)..];
+    for s in slots.iter_mut().filter(|s| s.role == Role::Instructions) {
+        s.role = Role::Developer;
+    }
+    number(slots, |a, b| joins(a, b, owner));
+}
+
 /// Encodes a request. The provider stores nothing, so reasoning is sent encrypted.
 pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let block = |s: &Slot| &*request.blocks[s.block];
@@ -93,9 +106,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let input = input.chunk_by(|a, b| a.message == b.message).map(|group| item(group, block));
     let threshold = request.server_edits.iter().find_map(|e| match e {
         ServerEdit::Compact { trigger, .. } => Some(*trigger),
-        ServerEdit::ClearToolUses { .. }
-        | ServerEdit::ClearThinking { .. }
-        | ServerEdit::CacheEdits { .. } => None,
+        _ => None,
     });
     let compaction =
         |n| vec![CompactionManagement { kind: "compaction".into(), compact_threshold: Some(n) }];
@@ -309,13 +320,8 @@ impl ContentPart<'_> {
             ("input_text" | "output_text" | "text" | "refusal", Some(t), ..) => {
                 Content::Text(t.into_shared())
             }
-            ("input_image", _, Some(u), _) => {
-                let url = u.into_shared();
-                Content::Image { media_type: data_url(&url).map_or("", |(t, _)| t).into(), url }
-            }
-            ("input_file", _, _, Some(u)) => {
-                Content::Image { media_type: PDF.into(), url: u.into_shared() }
-            }
+            ("input_image", _, Some(u), _) => Content::Image(image_at(u.as_str())),
+            ("input_file", _, _, Some(u)) => Content::Image(pdf_at(u.as_str())),
             (other, ..) => {
                 return Err(WireError::unsupported("content part", other));
             }

@@ -5,7 +5,6 @@ mod record;
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::block::Block;
 use ctxbench_core::model::{Model, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,7 +14,6 @@ use crate::case::{Case, CaseError, CaseModel, CaseWire};
 use crate::prompt::{PRIOR, TRANSCRIPT, form};
 use crate::text::filler;
 use crate::{Replay, RequestView, SetUp, SummaryForm};
-use ctxbench_strategies::evidence::FileLists;
 
 pub(super) const REPLAY: Replay = Replay {
     constants: &[
@@ -124,20 +122,8 @@ fn view(texts: &BTreeMap<&str, String>) -> RequestView {
             ],
             head: texts["summary_head"].clone(),
             tail: texts["summary_tail"].clone(),
-            files: Some((files_of, render)),
+            lists_files: true,
         },
         ..RequestView::default()
     }
-}
-
-/// Returns the read and the modified files that a summary lists.
-fn files_of(summary: &Block) -> (Vec<String>, Vec<String>) {
-    let FileLists { read, modified } = FileLists::found_in(&summary.text);
-    (read.into_iter().collect(), modified.into_iter().collect())
-}
-
-/// Formats the file lists as they appear after a summary.
-fn render(read: &[String], modified: &[String]) -> String {
-    let set = |list: &[String]| list.iter().cloned().collect();
-    FileLists { read: set(read), modified: set(modified) }.render()
 }
