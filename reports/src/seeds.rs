@@ -213,6 +213,7 @@ mod tests {
             reference.summary.cost_usd = 5.0;
             results.runs.push(reference);
         }
+        results.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
         let found = stats::over_sessions(&results);
         let cost = &found[0].strategies[0].figures[0];
         assert_eq!((found[0].sessions, cost.sessions, cost.own_mean), (2, 2, Some(2.0)));

@@ -341,11 +341,9 @@ impl RunRecord {
         !self.scenario.mechanism && self.scenario.counted_as.is_none()
     }
 
-    /// Returns true if the row may have the best value of a metric. A row that never compacted may
-    /// not.
+    /// Returns true if the row may have the best value of a metric, whether it compacted or not.
     pub fn can_win(&self) -> bool {
-        let compacted = self.summary.compactions > 0;
-        self.is_evidence() && self.is_contender() && self.is_whole() && compacted
+        self.is_evidence() && self.is_contender() && self.is_whole()
     }
 }
 
