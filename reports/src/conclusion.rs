@@ -171,7 +171,8 @@ fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
                 }
                 _ => stats::change(figure, m),
             };
-            format!("{} {said}", m.name)
+            let bill = stats::bill(figure).map_or(String::new(), |b| format!(", bill {b}"));
+            format!("{} {said}{bill}", m.name)
         };
         axes.iter().map(of).collect::<Vec<_>>().join(", ")
     };
@@ -463,7 +464,10 @@ mod tests {
         let two = r.runs.iter_mut().filter(|r| r.scenario.id == "two");
         two.for_each(|r| r.summary.needs_kept_pct = None);
         let said = &sentences(&r)[0];
-        assert!(said.contains("b (cost −77.8 %, needs kept −30.0 pp in 1 of them)"), "{said}");
+        assert!(
+            said.contains("b (cost −77.8 %, bill −77.8 %, needs kept −30.0 pp in 1 of them)"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -476,9 +480,9 @@ mod tests {
             sentences(&r),
             [
                 "Of 3 products in the 2 sessions that all of them finished, these are on the front, \
-                 the cheapest first, by the mean change against reference: a (cost −86.4 %, needs \
-                 kept −60.0 pp), b (cost −77.8 %, needs kept −20.0 pp); nothing else is both \
-                 cheaper and keeps more.",
+                 the cheapest first, by the mean change against reference: a (cost −86.4 %, bill \
+                 −86.1 %, needs kept −60.0 pp), b (cost −77.8 %, bill −77.8 %, needs kept −20.0 pp); \
+                 nothing else is both cheaper and keeps more.",
                 // 2 ÷ √1.5 = 1.633; 80 − 40.
                 "From the cheapest on average, a, to the one that keeps most, b: cost +63.3 %, needs kept \
                  +40.0 pp.",
@@ -494,8 +498,8 @@ mod tests {
         }
         assert_eq!(
             sentences(&died)[0],
-            "Only b (cost −77.8 %, needs kept −20.0 pp) is ranked in the 2 sessions that all of them \
-             finished; 2 that failed more often are not ranked."
+            "Only b (cost −77.8 %, bill −77.8 %, needs kept −20.0 pp) is ranked in the 2 sessions that \
+             all of them finished; 2 that failed more often are not ranked."
         );
         r.runs.retain(|r| r.scenario.id == "one" && r.strategy.label != "b");
         assert_eq!(
