@@ -1,6 +1,6 @@
 //! Pareto front of cost against recall: rows that no other row dominates.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::metrics::{Better, Metric};
 use crate::record::RunRecord;
@@ -53,37 +53,64 @@ pub(crate) fn of_block(block: &ReportBlock<'_>) -> Vec<bool> {
     unbeaten(&points)
 }
 
+/// Sessions that a comparison can use, and the rows that it ranks.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Common<'a> {
+    /// Sessions that every ranked row finished without a broken rule.
+    pub(crate) sessions: BTreeSet<&'a str>,
+    /// Labels of the ranked rows.
+    pub(crate) ranked: BTreeSet<&'a str>,
+}
+
+/// Selects sessions and rows: the rows whose failures leave at least nine tenths of the sessions to
+/// all of them, or else the rows that failed least. So neither a single failure in many sessions nor
+/// a row that fails often ends a comparison. Sessions that no row finished do not count.
+pub(crate) fn common<'a>(runs: &[&'a RunRecord]) -> Common<'a> {
+    let mut finished: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for r in runs.iter().filter(|r| r.is_contender()) {
+        let own = finished.entry(&r.strategy.label).or_default();
+        own.extend(r.is_whole().then_some(r.scenario.id.as_str()));
+    }
+    let all: BTreeSet<&str> = finished.values().flatten().copied().collect();
+    let most_failures = |limit: usize| {
+        let ranked = finished.iter().filter(|(_, own)| all.len() - own.len() <= limit);
+        let ranked: BTreeSet<&str> = ranked.map(|(label, _)| *label).collect();
+        let by_all = |s: &&str| ranked.iter().all(|label| finished[label].contains(s));
+        Common { sessions: all.iter().copied().filter(by_all).collect(), ranked }
+    };
+    let limits: BTreeSet<usize> = finished.values().map(|own| all.len() - own.len()).collect();
+    let is_enough = |c: &Common<'_>| 10 * c.sessions.len() >= 9 * all.len();
+    let enough = limits.iter().rev().map(|limit| most_failures(*limit)).find(is_enough);
+    enough.or_else(|| limits.first().map(|least| most_failures(*least))).unwrap_or_default()
+}
+
 /// Products compared over sessions, with their Pareto front.
 pub(crate) struct Pooled<'a> {
-    /// Comparison of every product with one baseline.
+    /// Comparison of every product with one baseline, over the common sessions.
     pub(crate) differences: Differences,
     pub(crate) products: BTreeSet<&'a str>,
     /// Places of the rows on the front in `differences`, the cheapest first.
     front: Vec<usize>,
-    pub(crate) compared: usize,
-    /// Number of sessions that each of these finished.
-    pub(crate) sessions: usize,
-    /// Number of rows that compacted but finished fewer sessions.
-    pub(crate) fewer: usize,
+    pub(crate) common: Common<'a>,
+    /// Runs of the common sessions.
+    pub(crate) runs: Vec<&'a RunRecord>,
 }
 
 impl<'a> Pooled<'a> {
-    /// Compares the products of these runs. A row is not compared if it never compacted in sessions
-    /// with a figure, or if it finished fewer sessions than another: the missing sessions may be the
-    /// expensive ones. `None` without a baseline.
+    /// Compares the products of these runs over the sessions that all ranked rows finished. A row
+    /// that did not need to compact competes with its own figures. `None` without a baseline.
     pub(crate) fn from_runs(runs: &[&'a RunRecord]) -> Option<Pooled<'a>> {
-        let d = stats::by_yardstick(runs)?;
         let products: BTreeSet<&str> =
             runs.iter().filter(|r| r.is_contender()).map(|r| &*r.strategy.label).collect();
-        let rows = || d.strategies.iter().filter(|s| products.contains(&*s.strategy));
-        let most = rows().map(|s| s.sessions).max().unwrap_or(0);
+        let common = common(runs);
+        let used = |r: &&&RunRecord| common.sessions.contains(&*r.scenario.id);
+        let runs: Vec<&RunRecord> = runs.iter().filter(used).copied().collect();
+        let d = stats::by_yardstick(&runs)?;
         let point = |s: &StrategyDifference| {
-            let figures = metrics().map(|(i, metric)| {
-                let f = Some(&s.figures[i]).filter(|f| f.compacted > 0)?;
-                d.position(f).map(|x| downward(metric.better, x))
-            });
-            let known = products.contains(&*s.strategy) && s.compacted > 0 && s.sessions == most;
-            known.then(|| figures.collect::<Option<Vec<f64>>>()).flatten()
+            let figures = metrics()
+                .map(|(i, metric)| d.position(&s.figures[i]).map(|x| downward(metric.better, x)));
+            let ranked = common.ranked.contains(&*s.strategy);
+            ranked.then(|| figures.collect::<Option<Vec<f64>>>()).flatten()
         };
         let points: Vec<Option<Vec<f64>>> = d.strategies.iter().map(point).collect();
         let on_it = unbeaten(&points);
@@ -91,14 +118,13 @@ impl<'a> Pooled<'a> {
         let cost = |i: usize| points[i].as_ref().map_or(f64::NAN, |p| p[0]);
         let label = |i: usize| &d.strategies[i].strategy;
         front.sort_by(|a, b| cost(*a).total_cmp(&cost(*b)).then_with(|| label(*a).cmp(label(*b))));
-        Some(Pooled {
-            front,
-            compared: points.iter().flatten().count(),
-            sessions: most,
-            fewer: rows().filter(|s| s.compacted > 0 && s.sessions < most).count(),
-            products,
-            differences: d,
-        })
+        Some(Pooled { front, common, runs, products, differences: d })
+    }
+
+    /// Ranked rows; several strategies may share one.
+    pub(crate) fn ranked(&self) -> impl Iterator<Item = &StrategyDifference> {
+        let all = self.differences.strategies.iter();
+        all.filter(|s| self.common.ranked.contains(&*s.strategy))
     }
 
     /// Rows on the front, the cheapest first.
@@ -144,6 +170,7 @@ mod tests {
         };
         let mut runs = rows("one");
         runs.extend(rows("two"));
+        runs.iter_mut().for_each(|r| r.scenario.recorded = true);
         let results = testing::of(runs);
         let blocks = view::blocks(&results);
         let on: Vec<&str> = blocks[0]
@@ -166,21 +193,29 @@ mod tests {
             r.status = Status::Overflow;
         });
         assert_eq!(pooled(&all), ["codex"]);
-        // A row that only compacted where needs are unknown keeps all of them, which is not
-        // meaningful.
-        let idle = ["one", "two"].map(|session| testing::scored(session, "aider", 1.0, 100.0));
-        all.splice(
-            ..,
-            rows("one").into_iter().chain(rows("two")).filter(|r| r.strategy.label != "aider"),
-        );
-        all.extend(idle);
-        for r in &mut all {
-            match (&*r.scenario.id, &*r.strategy.label) {
-                ("one", "aider") => r.summary.compactions = 0,
-                ("two", _) => r.summary.recall_pct = None,
-                _ => {}
+    }
+
+    #[test]
+    fn common_sessions_are_those_of_all_ranked_rows() {
+        // Twenty sessions; each label fails in the first of them, as often as given.
+        let ranked = |failures: &[(&str, usize)]| {
+            let mut runs = Vec::new();
+            for (label, n) in failures {
+                runs.extend((0..20).map(|i| {
+                    let mut r = testing::scored(&format!("s{i:02}"), label, 1.0, 50.0);
+                    r.status = if i < *n { Status::Overflow } else { Status::Completed };
+                    r
+                }));
             }
-        }
-        assert_eq!(pooled(&all), ["codex"]);
+            let runs: Vec<&RunRecord> = runs.iter().collect();
+            let found = common(&runs);
+            (found.ranked.into_iter().collect::<Vec<_>>().concat(), found.sessions.len())
+        };
+        assert_eq!(ranked(&[("a", 0), ("b", 2), ("c", 3)]), ("ab".into(), 18));
+        assert_eq!(ranked(&[("a", 0), ("b", 0), ("c", 20)]), ("ab".into(), 20));
+        // What no row finished is no session; the others are 17.
+        assert_eq!(ranked(&[("a", 3), ("b", 4)]), ("ab".into(), 16));
+        assert_eq!(ranked(&[("a", 20)]), ("a".into(), 0));
+        assert_eq!(common(&[]), Common::default());
     }
 }

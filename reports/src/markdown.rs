@@ -214,6 +214,7 @@ mod tests {
         let mut results = testing::results();
         results.runs.extend(testing::LABELS.iter().map(|l| testing::run("second", l, 1)));
         results.runs.iter_mut().for_each(|r| r.resume = vec![Default::default()]);
+        results.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
         let md = pull_request(&results);
         assert_eq!(
             (md.matches("| **login-bug** |").count(), md.matches("| **second** |").count()),

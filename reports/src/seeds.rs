@@ -213,8 +213,11 @@ mod tests {
             reference.summary.cost_usd = 5.0;
             results.runs.push(reference);
         }
+        results.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
         let found = stats::over_sessions(&results);
         let cost = &found[0].strategies[0].figures[0];
         assert_eq!((found[0].sessions, cost.sessions, cost.own_mean), (2, 2, Some(2.0)));
+        // In each session 2 dollars, the mean of 1 and 3, against 5.
+        assert!(cost.mean.is_some_and(|x| (x + 60.0).abs() < 1e-9), "{cost:?}");
     }
 }

@@ -10,7 +10,7 @@ use crate::record::{Results, StrategyInfo};
 use crate::sheet::{Group, Sheet};
 use crate::stats::{self, StrategyDifference};
 use crate::terms::{Terms, terms};
-use crate::{fmt, seeds, view};
+use crate::{seeds, view};
 
 /// Minimum number of given values. A single value in addition to the default is a comparison, not a
 /// sweep.
@@ -49,7 +49,7 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     let results = &*seeds::averaged(results);
     let blocks = view::blocks(results);
     let sheets = |t: &Terms<'_, '_>| {
-        let (found, name) = (Sweeps::from_terms(t), t.name());
+        let (found, name) = (Sweeps::from_terms(t), format!("{}, {}", t.name(), t.scope()));
         found.into_iter().flat_map(move |s| s.sheets(&name)).collect::<Vec<_>>()
     };
     terms(&blocks).iter().flat_map(sheets).collect()
@@ -75,7 +75,6 @@ impl<'a> Sweeps<'a> {
 
     fn sheets(&self, terms: &str) -> Vec<Sheet> {
         let d = &self.pooled.differences;
-        let sessions = fmt::sessions(d.sessions);
         let sheet = |s: &Swept<'_>| {
             let mut head = vec![s.setting.to_string(), "front".into(), "compacted".into()];
             head.extend(stats::judged().map(|m| m.name.to_string()));
@@ -84,7 +83,7 @@ impl<'a> Sweeps<'a> {
                 rows: c.rows.iter().map(|(v, label)| self.cells(v, label)).collect(),
             });
             Sheet {
-                title: format!("{}: {} ({terms}, {sessions})", s.name, s.setting),
+                title: format!("{}: {} ({terms})", s.name, s.setting),
                 note: format!(
                     "{NOTE} Baseline: {}. {} = {}.",
                     d.baseline,
@@ -231,6 +230,7 @@ mod tests {
                 ));
             }
         }
+        runs.iter_mut().for_each(|r| r.scenario.recorded = true);
         let found = sheets(&testing::of(runs));
         let titles: Vec<&str> = found.iter().map(|s| s.title.as_str()).collect();
         let of = |s: &str| format!("codex: {s} (claude-sonnet-4-6, 2 sessions)");

@@ -13,7 +13,7 @@ pub(crate) struct Terms<'b, 'a> {
     pub(crate) blocks: Vec<&'b ReportBlock<'a>>,
 }
 
-impl<'a> Terms<'_, 'a> {
+impl<'b, 'a> Terms<'b, 'a> {
     /// Model and summariser, for a heading.
     pub(crate) fn name(&self) -> String {
         let summaries = self.summariser.map(|s| format!(", summaries: {}", fmt::one_line(s)));
@@ -25,10 +25,39 @@ impl<'a> Terms<'_, 'a> {
         self.blocks.iter().map(|b| b.suffix()).max_by_key(String::len).unwrap_or_default()
     }
 
-    /// Runs of sessions that are evidence.
+    /// Runs of the sessions that are compared together: all recordings, or without any the longest
+    /// scripted session. Scripted sessions are no sample and of unlike size, so a mean over several
+    /// describes none of them.
     pub(crate) fn evidence(&self) -> Vec<&'a RunRecord> {
-        let blocks = self.blocks.iter().filter(|b| b.first().is_evidence());
-        blocks.flat_map(|b| b.runs.iter().copied()).collect()
+        self.compared().into_iter().flat_map(|b| b.runs.iter().copied()).collect()
+    }
+
+    /// Blocks of [`Terms::evidence`].
+    fn compared(&self) -> Vec<&'b ReportBlock<'a>> {
+        let (recorded, scripted): (Vec<_>, Vec<_>) =
+            self.evident().partition(|b| b.first().scenario.recorded);
+        let steps = |b: &&ReportBlock<'_>| b.runs.iter().map(|r| r.summary.steps_total).max();
+        let longest = scripted.into_iter().rev().max_by_key(steps);
+        if recorded.is_empty() { longest.into_iter().collect() } else { recorded }
+    }
+
+    fn evident(&self) -> impl Iterator<Item = &'b ReportBlock<'a>> {
+        self.blocks.iter().copied().filter(|b| b.first().is_evidence())
+    }
+
+    /// Scripted sessions that are not compared. Each has its own line.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &'b ReportBlock<'a>> {
+        let compared: Vec<&str> = self.compared().iter().map(|b| &*b.first().scenario.id).collect();
+        self.evident().filter(move |b| !compared.contains(&&*b.first().scenario.id))
+    }
+
+    /// The compared sessions: their number, or the name of a single one of several.
+    pub(crate) fn scope(&self) -> String {
+        match &self.compared()[..] {
+            [only] if self.blocks.len() > 1 => fmt::one_line(&only.first().scenario.id),
+            [] => fmt::sessions(self.blocks.len()),
+            all => fmt::sessions(all.len()),
+        }
     }
 }
 

@@ -305,7 +305,7 @@ fn score(r: &mut RunRecord, seed: u64) {
         total_ms: r.requests.last().map_or(0, |q| q.at_ms),
         recall_pct: Some(kept),
         at_risk: Some(20),
-        recall_all_pct: Some(kept),
+        recall_at_risk_pct: Some(kept),
         steps_completed: r.summary.steps_completed,
         steps_total: STEPS,
         ..Summary::default()

@@ -86,6 +86,10 @@ impl SettingsFile {
 
     pub fn line(&self, setting: &UserSetting, value: &settings::Value) -> String {
         let path: Vec<&str> = setting.key.split('.').collect();
+        let value = match setting.kind {
+            UserKind::Text | UserKind::Model => format!("\"{value}\""),
+            _ => value.to_string(),
+        };
         match (&path[..], self.format) {
             (["env", variable], _) if setting.kind == UserKind::Disabled => {
                 format!("export {variable}=1")
@@ -94,7 +98,7 @@ impl SettingsFile {
             ([name], SettingsFormat::Toml) => format!("{name} = {value}"),
             (path, _) => {
                 let member = |inner: Option<String>, name: &&str| {
-                    let inner = inner.map_or(value.to_string(), |inner| format!("{{ {inner} }}"));
+                    let inner = inner.map_or(value.clone(), |inner| format!("{{ {inner} }}"));
                     Some(format!("\"{name}\": {inner}"))
                 };
                 path.iter().rev().fold(None, member).unwrap_or_default()

@@ -85,7 +85,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         cost_estimate_usd: (!unpriced).then_some(estimate_usd),
         cache_read_ratio: (input > 0).then(|| cache_read as f64 / input as f64),
         total_ms: read.last_ms,
-        recall_pct: recall.pct,
+        recall_at_risk_pct: recall.pct,
         at_risk: (!facts.is_empty()).then_some(recall.events),
         ..Summary::default()
     };

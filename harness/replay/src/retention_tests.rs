@@ -168,9 +168,9 @@ fn shares_by_hand() {
         assert!(a.is_some_and(|a| (a - b).abs() < 1e-9), "{what}: {a:?} and by hand {b}")
     };
     near(r.retention_pct(None), third, "goal and mode-new of six pairs");
-    near(s.recall_pct, third, "a user message needs all six");
+    near(s.recall_at_risk_pct, third, "a user message needs all six");
     assert_eq!(s.at_risk, Some(1), "the summary took away what showed them");
-    near(s.recall_all_pct, third, "all needs were at risk");
+    near(s.recall_pct, third, "all needs were at risk");
     near(r.retention_pct(Some(FactKind::Goal)), 100.0, "one goal");
     near(r.retention_pct(Some(FactKind::Constraint)), 0.0, "one rule");
     near(

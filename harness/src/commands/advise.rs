@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use crate::choice::{self, Choice};
 use anyhow::bail;
+use ctxbench_core::model::{self, Model};
+use ctxbench_core::settings::{Setting, UserKind, UserSetting, Value};
 use ctxbench_mock::Transport;
 use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::recorded::about_prices;
@@ -12,7 +14,8 @@ use ctxbench_replay::run::{Plan, all_cores};
 use ctxbench_replay::versions;
 use ctxbench_replay::{Options, models};
 use ctxbench_reports::advise::{
-    Advice, LeftOut, SettingChange, Tried, advise as judge, disagreement, to_text,
+    Advice, Candidate, LeftOut, SettingChange, Tried, advise as judge, combinations, disagreement,
+    effect, to_text,
 };
 use ctxbench_reports::one_line;
 use ctxbench_reports::record::RunRecord;
@@ -224,6 +227,95 @@ fn notes(skipped: &Skipped) -> Vec<String> {
     skipped.iter().map(note).collect()
 }
 
+/// Candidates with their rows, of one product.
+struct Candidates {
+    plan: Plan,
+    product: Spec,
+    changes: Vec<Candidate>,
+    runs: Vec<RunRecord>,
+}
+
+impl Candidates {
+    /// Tries the product with one or two changed settings.
+    fn add(&mut self, settings: &[SettingChange], extends: Option<&str>) -> anyhow::Result<()> {
+        let mut spec = self.product.clone();
+        for s in settings {
+            spec = spec.with(&s.setting, &s.value)?;
+        }
+        let label = spec.label();
+        if label != self.product.label() {
+            self.plan.specs.push(spec);
+            let (settings, extends) = (settings.to_vec(), extends.map(str::to_string));
+            self.changes.push(Candidate { label, settings, extends });
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) {
+        if !self.plan.scenarios.is_empty() {
+            self.runs.extend(records(&self.plan));
+        }
+        self.plan.specs.clear();
+    }
+
+    /// Tries the cheaper model of each session's provider for all summaries: as the setting of the
+    /// product, or without one as a change that nobody can write.
+    fn add_cheaper_model(&mut self) -> anyhow::Result<()> {
+        let own = |s: &Scenario| models::own(&s.session);
+        let all: BTreeMap<&str, &Model> =
+            self.plan.scenarios.iter().map(own).map(|m| (&*m.weak, m)).collect();
+        let about = &self.product.descriptor;
+        let keys = about.settings.iter().flat_map(|s| s.keys.iter().map(move |k| (s, k)));
+        let is_model = |(s, k): &(&Setting, &UserSetting)| {
+            k.kind == UserKind::Model && s.is_read_by(self.product.version.name)
+        };
+        let key = { keys }.find(is_model);
+        if let ([(weak, model)], Some((setting, key)), Some(file)) =
+            (&all.iter().collect::<Vec<_>>()[..], key, &about.settings_file)
+        {
+            let provider = serde_json::to_value(model.provider)?;
+            let provider = provider.as_str().unwrap_or_default();
+            let named = Value::Word(format!("{provider}/{weak}").into());
+            return self.add(
+                &[SettingChange {
+                    setting: setting.name.into(),
+                    value: weak.to_string(),
+                    line: file.line(key, &named),
+                    place: file.place.into(),
+                    documented: key.documented.unwrap_or(file.documented).into(),
+                }],
+                None,
+            );
+        }
+        let names = all.keys().copied().collect::<Vec<_>>().join(", ");
+        let label = format!("{} with summaries by {names}", self.product.label());
+        let scenarios = std::mem::take(&mut self.plan.scenarios);
+        let specs = std::mem::replace(&mut self.plan.specs, vec![self.product.clone()]);
+        for weak in all.keys() {
+            self.plan.scenarios =
+                scenarios.iter().filter(|s| *own(s).weak == **weak).cloned().collect();
+            self.plan.options.summary_model = model::find(weak).ok();
+            let rows = records(&self.plan).into_iter();
+            self.runs.extend(rows.map(|mut r| {
+                r.strategy.label.clone_from(&label);
+                r
+            }));
+        }
+        self.plan.specs = specs;
+        self.plan.options.summary_model = None;
+        self.plan.scenarios = scenarios;
+        let settings = vec![SettingChange {
+            setting: "summaries".into(),
+            value: names,
+            line: String::new(),
+            place: String::new(),
+            documented: String::new(),
+        }];
+        self.changes.push(Candidate { label, settings, extends: None });
+        Ok(())
+    }
+}
+
 fn of_product(
     args: &AdviseArgs,
     product: &Spec,
@@ -233,6 +325,10 @@ fn of_product(
     let mut plan = plan(args, sessions, vec![product.clone()]);
     let mut runs = records(&plan);
     let mut recorded = plan.recorded();
+    let effect = match recorded.is_empty() {
+        true => String::new(),
+        false => effect(&versions_of(&plan.scenarios), &recorded, &runs),
+    };
     let mut left_out = Vec::new();
     plan.scenarios.retain(|s| {
         let of = |all: &[RunRecord]| all.iter().find(|r| r.scenario.id == s.id).cloned();
@@ -247,39 +343,61 @@ fn of_product(
     let used = |r: &RunRecord| !left_out.iter().any(|l| l.session == r.scenario.id);
     runs.retain(used);
     recorded.retain(used);
-    let (mut changes, mut limits) = (Vec::new(), Vec::new());
+    plan.specs.clear();
+    let mut all = Candidates { plan, product: product.clone(), changes: vec![], runs };
+    let mut limits = Vec::new();
     for (file, setting, knob) in product.knobs() {
         for value in &knob.values {
             let turned = product.clone().with(setting.name, value)?;
             let given = turned.settings.explicit().find(|(name, _)| *name == setting.name);
-            let Some((_, value)) = given.filter(|_| turned.label() != label) else { continue };
-            changes.push(SettingChange {
-                label: turned.label(),
+            let Some((_, value)) = given else { continue };
+            let change = SettingChange {
                 setting: setting.name.into(),
                 value: value.to_string(),
                 line: file.line(knob, value),
                 place: file.place.into(),
                 documented: knob.documented.unwrap_or(file.documented).into(),
-            });
-            plan.specs.push(turned);
+            };
+            all.add(&[change], None)?;
         }
         if !knob.caveat.is_empty() {
             limits.push(knob.caveat.to_string());
         }
     }
-    // The current settings were already run above.
-    plan.specs.remove(0);
-    if !plan.scenarios.is_empty() {
-        runs.extend(records(&plan));
+    if !all.plan.scenarios.is_empty() {
+        all.add_cheaper_model()?;
     }
-    Ok(judge(Tried {
-        product: &label,
-        changes,
-        runs: &runs,
-        recorded: &recorded,
-        left_out,
-        limits,
-    }))
+    all.run();
+    let advice = |all: &Candidates| {
+        judge(Tried {
+            product: &label,
+            changes: all.changes.clone(),
+            runs: &all.runs,
+            recorded: &recorded,
+            left_out: left_out.clone(),
+            limits: limits.clone(),
+            effect: effect.clone(),
+        })
+    };
+    let single = advice(&all);
+    for [lead, other] in combinations(&single) {
+        let settings = [lead.settings.clone(), other.settings.clone()].concat();
+        all.add(&settings, Some(&lead.label))?;
+    }
+    if all.plan.specs.is_empty() {
+        return Ok(single);
+    }
+    all.run();
+    Ok(advice(&all))
+}
+
+/// Names the versions of the program that recorded these sessions, in parentheses.
+fn versions_of(sessions: &[Scenario]) -> String {
+    let sources = sessions.iter().filter_map(|s| s.session.header.source.as_ref());
+    let all: BTreeSet<String> =
+        sources.filter_map(|f| Some(one_line(f.version.as_ref()?))).collect();
+    let named = all.into_iter().collect::<Vec<_>>().join(", ");
+    if named.is_empty() { named } else { format!(" ({named})") }
 }
 
 fn plan(args: &AdviseArgs, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {

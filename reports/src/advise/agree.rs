@@ -41,8 +41,7 @@ pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
     Some(format!("{who}, and {other} within {WITHIN} replies (recorded {theirs}, ours {own})"))
 }
 
-/// Largest difference between the modelled and the recorded cost of a session, as a share of the
-/// recorded one.
+/// Largest difference between a modelled and a recorded figure, as a share of the recorded one.
 const APART: f64 = 0.1;
 
 fn other_cost(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
@@ -61,6 +60,38 @@ fn other_cost(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
             fmt::usd(theirs)
         )
     })
+}
+
+/// Says at which sizes the recordings compacted, and our replays of the same sessions with the
+/// present settings, and whether these settings took effect. `versions` are those of the recorded
+/// program. Sizes agree if their medians are at most a tenth apart.
+pub fn effect(versions: &str, recorded: &[RunRecord], ours: &[RunRecord]) -> String {
+    let sizes = |runs: &[RunRecord]| {
+        let all = runs.iter().flat_map(|r| &r.compactions);
+        let summaries = all.filter(|c| c.kind == CompactionKind::Summarise);
+        let mut sizes: Vec<f64> = summaries.map(|c| c.before_tokens as f64).collect();
+        sizes.sort_by(f64::total_cmp);
+        sizes
+    };
+    let range = |sizes: &[f64]| {
+        let ends = [sizes.first(), sizes.last()].map(|n| fmt::tokens(*n.unwrap_or(&0.0)));
+        if ends[0] == ends[1] { ends[0].clone() } else { format!("{} to {}", ends[0], ends[1]) }
+    };
+    let (theirs, own) = (sizes(recorded), sizes(ours));
+    let middle = |sizes: &[f64]| sizes[sizes.len() / 2];
+    let told = match (&theirs[..], &own[..]) {
+        ([], []) => {
+            return "No recording compacted, so none shows which settings were in force.".into();
+        }
+        ([], _) => format!("none, with these settings at {}: they were not in force", range(&own)),
+        (_, []) => format!("{}, with these settings none: they were not in force", range(&theirs)),
+        _ => {
+            let same = (middle(&theirs) - middle(&own)).abs() <= APART * middle(&theirs);
+            let so = if same { "they took effect" } else { "they did not take effect" };
+            format!("{}, with these settings at {}: {so}", range(&theirs), range(&own))
+        }
+    };
+    format!("tokens before compactions as recorded{versions}: {told}")
 }
 
 /// A compaction without a counterpart.
@@ -129,6 +160,30 @@ mod tests {
         };
         r.compactions = places.iter().map(at).collect();
         r
+    }
+
+    #[test]
+    fn sizes_before_compactions_tell_whether_a_setting_took_effect() {
+        let sized = |tokens: &[u64]| {
+            let mut r = run(&vec![9; tokens.len()]);
+            r.compactions.iter_mut().zip(tokens).for_each(|(c, n)| c.before_tokens = *n);
+            [r]
+        };
+        let told = |theirs: &[u64], ours: &[u64]| effect(" (2.1)", &sized(theirs), &sized(ours));
+        let head = "tokens before compactions as recorded (2.1): ";
+        assert_eq!(
+            told(&[167_000, 170_000], &[165_000]),
+            format!("{head}167k to 170k, with these settings at 165k: they took effect")
+        );
+        // 126 is more than a tenth below 167.
+        let no = told(&[167_000], &[126_000]);
+        assert_eq!(
+            no,
+            format!("{head}167k, with these settings at 126k: they did not take effect")
+        );
+        assert!(told(&[], &[126_000]).ends_with("they were not in force"));
+        assert!(told(&[126_000], &[]).ends_with("they were not in force"));
+        assert!(told(&[], &[]).starts_with("No recording compacted"));
     }
 
     #[test]

@@ -1,36 +1,49 @@
 //! Estimates the effect of a product's settings on its recorded sessions, and decides whether to
 //! advise a change.
 //!
-//! Each value is compared with the present settings, session by session (`reports/src/stats/`). A
-//! change is advised only if it saves cost or needs beyond chance and loses neither beyond chance.
+//! Each value is compared with the present settings, session by session (`reports/src/stats/`). One
+//! value is advised with its price: of those that save dollars beyond chance and that no other value
+//! dominates in dollars and needs lost, the one that saves most per need lost.
 
 mod agree;
 mod text;
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use crate::metrics::Metric;
 use crate::record::RunRecord;
-use crate::stats::{self, Differences, Figure, MIN_SESSIONS, StrategyDifference, Verdict};
+use crate::stats::{self, CENT, Figure, MIN_SESSIONS, Verdict};
 use crate::{fmt, front, lost};
 
-pub use agree::{WITHIN, disagreement};
+pub use agree::{WITHIN, disagreement, effect};
 pub use text::to_text;
 
+/// A value of a setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingChange {
-    pub label: String,
     /// Name of the setting in ctxbench.
     pub setting: String,
     pub value: String,
-    /// Text for the product's configuration.
+    /// Text for the product's configuration; empty if the product has no such setting.
     pub line: String,
     /// Place of that text, such as a configuration file.
     pub place: String,
     /// URL of the product's documentation.
     pub documented: String,
+}
+
+/// A change of one setting, or of two.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    /// Label of its rows.
+    pub label: String,
+    pub settings: Vec<SettingChange>,
+    /// Label of the single change that a combination extends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extends: Option<String>,
 }
 
 /// A session of the product that was not used.
@@ -46,7 +59,7 @@ pub struct LeftOut {
 pub struct Tried<'a> {
     /// Label of the present settings.
     pub product: &'a str,
-    pub changes: Vec<SettingChange>,
+    pub changes: Vec<Candidate>,
     /// Rows of the usable sessions: the present settings, and each change.
     pub runs: &'a [RunRecord],
     /// Rows as recorded of these sessions.
@@ -55,6 +68,8 @@ pub struct Tried<'a> {
     pub left_out: Vec<LeftOut>,
     /// Limits of these figures, as sentences.
     pub limits: Vec<String>,
+    /// What the recordings show of the present settings; see [`effect`].
+    pub effect: String,
 }
 
 /// Outcome of the comparison.
@@ -68,9 +83,7 @@ pub enum Decision {
     TooFew,
     /// No value is better beyond chance.
     NoChange,
-    /// Every gain comes with a loss, or the sessions do not decide.
-    Trade,
-    /// The row with this label is advised.
+    /// The row with this label is advised, at the price that the sentence tells.
     Change(String),
 }
 
@@ -112,19 +125,20 @@ pub struct Sums {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChangeOutcome {
     #[serde(flatten)]
-    pub change: SettingChange,
-    /// True if the value is on the Pareto front of cost and recall. The front includes the
-    /// present settings.
+    pub change: Candidate,
+    /// True if no other value, nor the present settings, costs less and loses fewer needs.
     pub front: bool,
-    /// Sessions that both rows finished without a broken rule. All sums and figures are over these.
-    pub finished: usize,
-    /// Sessions in which any request differs.
+    /// Number of sessions that it did not finish, or in which it broke a rule.
+    pub failed: usize,
+    /// Compared sessions in which any request differs.
     pub differs: usize,
-    /// Sums with the present settings.
-    pub now: Sums,
-    pub then: Sums,
+    /// Sums over the compared sessions; `None` if it failed too often to be ranked.
+    pub then: Option<Sums>,
     /// Change per session, with its verdict.
     pub figures: Vec<Figure>,
+    /// True unless it extends another change and is not cheaper than that one beyond chance.
+    #[serde(skip)]
+    pays: bool,
 }
 
 /// Report for one product.
@@ -135,7 +149,11 @@ pub struct Advice {
     pub decision: Decision,
     /// Decision, as a sentence.
     pub sentence: String,
-    /// Number of sessions used.
+    /// Change per session of the advised value with its verdicts; empty without one.
+    pub sure: String,
+    /// What the recordings show of the present settings.
+    pub effect: String,
+    /// Number of sessions compared: usable, and finished by every ranked value.
     pub sessions: usize,
     pub models: Vec<String>,
     /// By the provider's counters.
@@ -143,44 +161,65 @@ pub struct Advice {
     /// By our replay with the present settings; beside the recorded figures, it shows the accuracy
     /// of the model.
     pub modelled: Comparable,
-    /// Median cost of a session with the present settings, USD.
-    pub median_usd: Option<f64>,
-    /// Sums over all sessions with the present settings.
+    /// Sums over these sessions with the present settings.
     pub now: Sums,
     pub changes: Vec<ChangeOutcome>,
     pub left_out: Vec<LeftOut>,
     pub limits: Vec<String>,
 }
 
-/// Remarks on all figures.
-const LIMITS: [&str; 2] = [
-    "Modelled: a simulated provider and cache, and summaries made of the session's own sentences \
-     instead of by a model. What the agent would have done otherwise afterwards is not known.",
-    "Each value alone; combinations are not tried.",
-];
+/// Remark on all figures.
+const LIMIT: &str = "Modelled: a simulated provider and cache, and summaries made of the session's \
+                     own sentences instead of by a model. What the agent would have done otherwise \
+                     afterwards is not known.";
 
 /// Remark for a value that was selected by its result.
 const PICKED: &str = "The value was picked on the sessions that it is told of, so expect less on \
                       others.";
 
-/// Builds the report of a product from its rows.
+/// Builds the report of a product from its rows. Compares the sessions that every ranked value
+/// finished; who fails often is not ranked ([`front::common`]).
 pub fn advise(tried: Tried<'_>) -> Advice {
-    let Tried { product, changes, runs, recorded, left_out, mut limits } = tried;
-    let now: Vec<&RunRecord> = runs_of(runs, product).collect();
+    let Tried { product, changes, runs, recorded, left_out, mut limits, effect } = tried;
     let all: Vec<&RunRecord> = runs.iter().collect();
-    let differences = stats::by_settings(&all, product);
-    let outcomes: Vec<ChangeOutcome> = match &differences {
-        Some(d) => {
-            let front = on_front(d);
-            changes.into_iter().filter_map(|c| outcome(d, &front, product, c, runs)).collect()
-        }
-        None => Vec::new(),
+    let common = front::common(&all);
+    let used: Vec<&RunRecord> =
+        all.iter().filter(|r| common.sessions.contains(&*r.scenario.id)).copied().collect();
+    let of = |label: &str| -> Vec<&RunRecord> {
+        used.iter().filter(|r| r.strategy.label == label).copied().collect()
     };
-    let (decision, sentence) = match &differences {
-        Some(d) => decide(d, product, Sums::from_runs(&now).compactions, &outcomes),
-        None => (Decision::NoSession, without_sessions(product, left_out.len())),
+    let (now, differences) = (of(product), stats::by_settings(&used, product));
+    let sums = Sums::from_runs(&now);
+    let outcome = |change: Candidate| {
+        let row = differences.as_ref()?.row(&change.label)?;
+        let own = all.iter().filter(|r| r.strategy.label == change.label && !r.is_whole());
+        let ranked = common.ranked.contains(&*change.label);
+        let cheaper = |other: &String| {
+            stats::pair(&used, other, &change.label, 0).figures[COST].verdict == Verdict::Better
+        };
+        Some(ChangeOutcome {
+            front: false,
+            failed: own.count(),
+            differs: if ranked { row.compacted } else { 0 },
+            then: ranked.then(|| Sums::from_runs(&of(&change.label))),
+            figures: row.figures.clone(),
+            pays: change.extends.iter().all(cheaper),
+            change,
+        })
     };
-    limits.extend(LIMITS.map(str::to_string));
+    let mut outcomes: Vec<ChangeOutcome> = changes.into_iter().filter_map(outcome).collect();
+    let places: Vec<Option<Vec<f64>>> = outcomes
+        .iter()
+        .map(|o| o.then.filter(|_| o.differs > 0).map(Sums::place))
+        .chain([Some(sums.place())])
+        .collect();
+    let unbeaten = front::unbeaten(&places);
+    outcomes.iter_mut().zip(unbeaten).for_each(|(o, on_it)| o.front = on_it);
+    let (decision, sentence, sure) = match differences {
+        Some(_) => decide(product, now.len(), &sums, &outcomes),
+        None => (Decision::NoSession, without_sessions(product, left_out.len()), String::new()),
+    };
+    limits.push(LIMIT.into());
     if matches!(decision, Decision::Change(_)) {
         limits.push(PICKED.into());
     }
@@ -189,16 +228,49 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         product: product.into(),
         decision,
         sentence,
+        sure,
+        effect,
         sessions: now.len(),
         models: models.into_iter().map(str::to_string).collect(),
         recorded: Comparable::from_runs(recorded.iter()),
-        modelled: Comparable::from_runs(now.iter().copied()),
-        median_usd: stats::middle(now.iter().map(|r| r.summary.cost_usd).collect()),
-        now: Sums::from_runs(&now),
+        modelled: Comparable::from_runs(runs.iter().filter(|r| r.strategy.label == product)),
+        now: sums,
         changes: outcomes,
         left_out,
         limits,
     }
+}
+
+/// Places of the deciding figures among the judged ones.
+const COST: usize = 0;
+const KEPT: usize = 2;
+
+/// Most combinations of two settings that are tried.
+const COMBINATIONS: usize = 3;
+
+/// Returns the pairs of single changes that are worth trying together: the best one, with the best of
+/// each other setting. A value that switches compaction off is in no pair.
+pub fn combinations(single: &Advice) -> Vec<[&Candidate; 2]> {
+    let gain = |o: &ChangeOutcome| o.then.map(|then| worth(&single.now, &then));
+    let is_useful = |o: &&ChangeOutcome| {
+        let set = &o.change.settings[0];
+        let saves = o.then.is_some_and(|then| then.cost_usd < single.now.cost_usd);
+        o.differs > 0 && saves && !set.line.is_empty() && set.setting != "auto"
+    };
+    let mut useful: Vec<&ChangeOutcome> = single.changes.iter().filter(is_useful).collect();
+    // The order of equal ones is that of the settings.
+    useful.sort_by(|a, b| gain(b).partial_cmp(&gain(a)).unwrap_or(Ordering::Equal));
+    let mut seen = BTreeSet::new();
+    let best: Vec<&Candidate> = useful.iter().map(|o| &o.change).collect();
+    let mut firsts = best.into_iter().filter(|c| seen.insert(c.settings[0].setting.as_str()));
+    let Some(lead) = firsts.next() else { return vec![] };
+    firsts.take(COMBINATIONS).map(|other| [lead, other]).collect()
+}
+
+/// Dollars saved per further need lost; more dollars are better where no further need is lost.
+fn worth(now: &Sums, then: &Sums) -> (bool, f64) {
+    let (saved, lost) = (now.cost_usd - then.cost_usd, then.lost as f64 - now.lost as f64);
+    if lost > 0.0 { (false, saved / lost) } else { (true, saved) }
 }
 
 impl Sums {
@@ -214,124 +286,105 @@ impl Sums {
             }
         })
     }
-}
 
-/// Labels on the Pareto front, among those that finished every session.
-fn on_front(d: &Differences) -> BTreeSet<&str> {
-    let most = d.strategies.iter().map(|s| s.sessions).max().unwrap_or(0);
-    let point = |s: &StrategyDifference| -> Option<Vec<f64>> {
-        let figures =
-            front::metrics().map(|(i, m)| s.figures[i].mean.map(|x| front::downward(m.better, x)));
-        if s.sessions == most { figures.collect() } else { None }
-    };
-    let points: Vec<Option<Vec<f64>>> = d.strategies.iter().map(point).collect();
-    let on_it = d.strategies.iter().zip(front::unbeaten(&points)).filter(|(_, on_it)| *on_it);
-    on_it.map(|(s, _)| s.strategy.as_str()).collect()
-}
-
-fn outcome(
-    d: &Differences,
-    front: &BTreeSet<&str>,
-    product: &str,
-    change: SettingChange,
-    runs: &[RunRecord],
-) -> Option<ChangeOutcome> {
-    let row = d.row(&change.label)?;
-    let pairs: Vec<(&RunRecord, &RunRecord)> = runs_of(runs, product)
-        .filter_map(|now| {
-            let mut changed = runs_of(runs, &change.label);
-            Some((now, changed.find(|then| then.scenario.id == now.scenario.id)?))
-        })
-        .filter(|(now, then)| now.is_whole() && then.is_whole())
-        .collect();
-    let (before, after): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
-    Some(ChangeOutcome {
-        front: row.compacted > 0 && front.contains(row.strategy.as_str()),
-        finished: row.sessions,
-        differs: row.compacted,
-        now: Sums::from_runs(&before),
-        then: Sums::from_runs(&after),
-        figures: row.figures.clone(),
-        change,
-    })
-}
-
-fn runs_of<'a>(runs: &'a [RunRecord], label: &'a str) -> impl Iterator<Item = &'a RunRecord> {
-    runs.iter().filter(move |r| r.strategy.label == label)
+    /// Place on the axes of the front, which are columns of the table.
+    fn place(self) -> Vec<f64> {
+        vec![self.cost_usd, self.lost as f64]
+    }
 }
 
 fn decide(
-    d: &Differences,
     product: &str,
-    compactions: u64,
+    sessions: usize,
+    now: &Sums,
     outcomes: &[ChangeOutcome],
-) -> (Decision, String) {
+) -> (Decision, String, String) {
     let name = fmt::one_line(product);
-    let over = fmt::sessions(d.sessions);
-    let deciding: Vec<(usize, &Metric)> = front::metrics().collect();
+    let over = fmt::sessions(sessions);
+    let told = |decision, text: String| (decision, text, String::new());
     let seen = outcomes.iter().map(|o| o.differs).max().unwrap_or(0);
     if seen == 0 {
-        let none = if compactions == 0 { "it compacts in none, and " } else { "" };
-        let text = format!(
-            "Nothing to change for {name}: over {over} {none}no value tried changes a request."
-        );
-        return (Decision::NothingChanges, text);
+        let none = if now.compactions == 0 { "it compacts in none, and " } else { "" };
+        let text =
+            format!("No change for {name}: over {over} {none}no value tried changes a request.");
+        return told(Decision::NothingChanges, text);
     }
     if seen < MIN_SESSIONS {
-        let text = format!(
-            "Too few sessions to say for {name}: the value that changes most changes {seen} of \
-             {over}, and a verdict needs {MIN_SESSIONS}. Below are differences only."
-        );
-        return (Decision::TooFew, text);
-    }
-    let words = |o: &ChangeOutcome| -> Vec<Verdict> {
-        deciding.iter().map(|(i, _)| o.figures[*i].verdict).collect()
-    };
-    let better: Vec<&ChangeOutcome> =
-        outcomes.iter().filter(|o| words(o).contains(&Verdict::Better)).collect();
-    let free = |o: &&&ChangeOutcome| {
-        let open = |v: &Verdict| matches!(v, Verdict::Worse | Verdict::DifferenceOnly);
-        !words(o).iter().any(open) && o.finished == d.sessions
-    };
-    let told = |o: &ChangeOutcome| {
-        let parts: Vec<String> =
-            deciding.iter().map(|(i, m)| format_figure(&o.figures[*i], m)).collect();
-        let finished = match d.sessions - o.finished {
-            0 => String::new(),
-            n => format!(", {} not finished", fmt::sessions(n)),
+        let seen = match seen == sessions {
+            true => over,
+            false => format!("{seen} of {over} change with any value"),
         };
-        parts.join(", ") + &finished
-    };
-    let by_cost = |a: &&&ChangeOutcome, b: &&&ChangeOutcome| {
-        let cost = |o: &ChangeOutcome| deciding.first().and_then(|(i, _)| o.figures[*i].mean);
-        let (a, b) = (cost(a).unwrap_or(f64::MAX), cost(b).unwrap_or(f64::MAX));
-        a.total_cmp(&b)
-    };
-    if let Some(best) = better.iter().filter(free).min_by(by_cost) {
-        let (setting, value) = (&best.change.setting, &best.change.value);
-        let text = format!(
-            "Set {setting} of {name} to {value}: over {over}, per session, {}.",
-            told(best)
-        );
-        return (Decision::Change(best.change.label.clone()), text);
+        let text = format!("Not enough for {name}: {seen}, {MIN_SESSIONS} needed.");
+        return told(Decision::TooFew, text);
     }
-    if better.is_empty() {
+    let is_better = |o: &ChangeOutcome, i: usize| o.figures[i].verdict == Verdict::Better;
+    let settable = |o: &&ChangeOutcome| o.change.settings.iter().all(|s| !s.line.is_empty());
+    let saves = |o: &&ChangeOutcome, then: &Sums| {
+        is_better(o, COST) && then.cost_usd < now.cost_usd && o.pays
+    };
+    let keeps = |o: &&ChangeOutcome, then: &Sums| is_better(o, KEPT) && then.lost < now.lost;
+    // What a need costs that is lost no more, in place of what is saved per need that is lost.
+    let price = |then: &Sums| (then.cost_usd - now.cost_usd) / (now.lost - then.lost) as f64;
+    let eligible = || {
+        let all = outcomes.iter().filter(|o| o.front).filter(settable);
+        all.filter_map(|o| Some((o, o.then?)))
+    };
+    let best_saving = eligible()
+        .filter(|(o, then)| saves(o, then))
+        .reduce(|a, b| if worth(now, &b.1) > worth(now, &a.1) { b } else { a });
+    let best = best_saving.or_else(|| {
+        let all = eligible().filter(|(o, then)| keeps(o, then));
+        all.reduce(|a, b| if price(&b.1) < price(&a.1) { b } else { a })
+    });
+    let Some((best, then)) = best else {
         let text = format!(
-            "No change is clearly better for {name}: over {over} no value tried saves dollars, or \
-             keeps more of what is needed, beyond what chance explains."
+            "No change for {name}: over {over} no value tried saves dollars, or keeps more of what \
+             is needed, beyond chance."
         );
-        return (Decision::NoChange, text);
-    }
-    let listed: Vec<String> = better
-        .iter()
-        .map(|o| format!("{}={} ({})", o.change.setting, o.change.value, told(o)))
-        .collect();
+        return told(Decision::NoChange, text);
+    };
+    let set: Vec<String> =
+        best.change.settings.iter().map(|s| format!("{} to {}", s.setting, s.value)).collect();
     let text = format!(
-        "No change is better for {name} without a price, so none is advised. Over {over}, per \
-         session: {}.",
-        listed.join("; ")
+        "Set {} for {name}: over {over} ${} instead of ${} ({}). {}",
+        set.join(" and "),
+        fmt::usd(then.cost_usd),
+        fmt::usd(now.cost_usd),
+        percent(now, &then),
+        price_told(now, &then)
     );
-    (Decision::Trade, text)
+    let sure: Vec<String> =
+        front::metrics().map(|(i, m)| format_figure(&best.figures[i], m)).collect();
+    let sure = format!("How sure: per session {}.", sure.join(", "));
+    (Decision::Change(best.change.label.clone()), text, sure)
+}
+
+/// Change of the dollars, per cent.
+fn percent(now: &Sums, then: &Sums) -> String {
+    let change = (now.cost_usd > 0.0).then(|| (then.cost_usd / now.cost_usd - 1.0) * 100.0);
+    fmt::known(change, |x| match fmt::signed(x, fmt::pct) {
+        none if none == "±0" => none,
+        some => some + " %",
+    })
+}
+
+/// What a change costs: needs lost, dollars, waiting.
+fn price_told(now: &Sums, then: &Sums) -> String {
+    let waited = (then.waited_ms as f64 - now.waited_ms as f64) / 1e3;
+    let usd = then.cost_usd - now.cost_usd;
+    let lost = then.lost as i64 - now.lost as i64;
+    let parts = [
+        (lost > 0).then(|| format!("{lost} more of {} needs lost", then.needs)),
+        (usd > CENT).then(|| format!("${} more", fmt::usd(usd))),
+        (waited >= 0.5).then(|| format!("{} s more waiting", fmt::count(waited))),
+    ];
+    let price: Vec<String> = parts.into_iter().flatten().collect();
+    let kept =
+        if lost < 0 { format!(", and {} fewer needs are lost", -lost) } else { String::new() };
+    match price.is_empty() {
+        true => format!("It has no price: no more needs lost, no more waiting{kept}."),
+        false => format!("The price: {}{kept}.", price.join(", ")),
+    }
 }
 
 /// Formats a change with its verdict.

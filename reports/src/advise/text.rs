@@ -1,51 +1,78 @@
-//! Advice for the terminal: the decision, the table, the configuration to write, and the sessions
-//! left out.
+//! Advice for the terminal, at most 80 columns: the decision, the line to write, the table, and the
+//! sessions left out.
 
-use super::{Advice, ChangeOutcome, Comparable, Decision, Sums};
-use crate::{fmt, front, grid, stats};
+use super::{
+    Advice, Candidate, ChangeOutcome, Comparable, Decision, LeftOut, SettingChange, Sums, percent,
+};
+use crate::stats::Verdict;
+use crate::table::wrap;
+use crate::{fmt, front, grid};
 
-const HEAD: [&str; 7] =
-    ["each alone", "$ in all", "median $", "waited s", "needs lost", "compacted", "changed"];
+const WIDTH: usize = 80;
 
-const LEGEND: &str = "In brackets the change; median $: what a session costs, and its change;\n\
-                      changed: sessions in which any request differs.";
-const WORDS: &str = "BETTER, WORSE: beyond chance (sign-flip test over sessions, Holm, 5 %).";
-const FRONT: &str = "by the mean change of a session, in dollars and in recall, no other value \
-                     tried\nis at least as good in both and better in one";
+/// Maximum width of the name of a value, characters.
+const NAME: usize = 31;
+
+const HEAD: [&str; 6] = ["", "$ in all", "change", "needs lost", "waited s", "compacted"];
+
+const WORDS: &str = "* beyond chance (sign-flip test over sessions, Holm, 5 %)";
+const FRONT: &str = "nothing else in the table costs less and loses fewer needs";
+const NO_SETTING: &str = "there is no setting for it";
 
 /// Formats the advice as text for the terminal.
 pub fn to_text(a: &Advice) -> String {
-    let mut lines = vec![a.sentence.clone()];
+    let mut out = Vec::new();
+    wrapped(&mut out, "", [&a.sentence, &a.sure]);
+    if let Some(advised) = advised(a) {
+        for s in &advised.settings {
+            let place = format!("Write in {} ({}):", s.place, s.documented);
+            out.push(String::new());
+            wrapped(&mut out, "", [&place]);
+            out.push(format!("      {}", s.line));
+        }
+        let told = "tells whether it took effect.";
+        let later = format!("Later, `ctxbench advise --product {}` {told}", advised.label);
+        wrapped(&mut out, "", [&later]);
+    }
+    out.push(String::new());
     if a.sessions > 0 {
         let models: Vec<String> = a.models.iter().map(|m| fmt::one_line(m)).collect();
         let (product, sessions) = (fmt::one_line(&a.product), fmt::sessions(a.sessions));
-        lines.push(format!("\n{product}, {sessions}, {}", models.join(", ")));
-        lines.push(format!("as recorded:  {}", comparable(&a.recorded)));
-        lines.push(format!("our replay:   {}", comparable(&a.modelled)));
-        lines.extend(better_cache(a));
-        lines.extend(table(a));
-        lines.push(LEGEND.into());
-        if a.changes.iter().flat_map(|o| &o.figures).any(|f| f.p.is_some()) {
-            lines.push(WORDS.into());
-        }
-        if a.changes.iter().any(|o| o.front) {
-            lines.push(format!("{} = {FRONT}.", front::MARK));
-        }
-        lines.extend(unfinished(a));
+        let head = format!("{product}, {sessions}, {}", models.join(", "));
+        let recorded = format!("as recorded: {}", comparable(&a.recorded));
+        let modelled = format!("our replay: {}", comparable(&a.modelled));
+        wrapped(&mut out, "  ", [&head, &recorded, &modelled]);
+        wrapped(&mut out, "  ", better_cache(a).as_ref());
     }
-    lines.extend(to_write(a));
+    wrapped(&mut out, "  ", [&a.effect]);
+    if a.sessions > 0 {
+        out.push(String::new());
+        out.extend(table(a));
+        wrapped(&mut out, "  ", &notes(a));
+    }
     if !a.left_out.is_empty() {
-        lines.push(format!("\nLeft out: {}", fmt::sessions(a.left_out.len())));
-        let left_out = a.left_out.iter();
-        lines.extend(
-            left_out.map(|l| format!("  {}: {}", fmt::one_line(&l.session), fmt::one_line(&l.why))),
-        );
+        out.push(format!("\nLeft out: {}", fmt::sessions(a.left_out.len())));
+        let named =
+            |l: &LeftOut| format!("  {}: {}", fmt::one_line(&l.session), fmt::one_line(&l.why));
+        wrapped(&mut out, "    ", &a.left_out.iter().map(named).collect::<Vec<_>>());
     }
     if a.sessions > 0 {
-        lines.push("\nLimits".into());
-        lines.extend(a.limits.iter().map(|limit| format!("  {limit}")));
+        out.push("\nLimits".into());
+        let limits = a.limits.iter().map(|limit| format!("  {limit}"));
+        wrapped(&mut out, "  ", &limits.collect::<Vec<_>>());
     }
-    lines.join("\n") + "\n"
+    out.join("\n") + "\n"
+}
+
+fn wrapped<'a>(out: &mut Vec<String>, indent: &str, texts: impl IntoIterator<Item = &'a String>) {
+    let texts = texts.into_iter().filter(|t| !t.is_empty());
+    out.extend(texts.flat_map(|text| wrap(text, WIDTH, indent)));
+}
+
+/// The advised change.
+fn advised(a: &Advice) -> Option<&Candidate> {
+    let Decision::Change(label) = &a.decision else { return None };
+    a.changes.iter().map(|o| &o.change).find(|c| c.label == *label)
 }
 
 fn comparable(c: &Comparable) -> String {
@@ -70,120 +97,75 @@ fn better_cache(a: &Advice) -> Option<String> {
     })
 }
 
+/// The table, with the lines as drawn.
 fn table(a: &Advice) -> Vec<String> {
-    let usd = fmt::known(a.median_usd, fmt::usd);
-    let now = vec![
-        "as it is set now".to_string(),
-        fmt::usd(a.now.cost_usd),
-        usd,
-        fmt::count(a.now.waited_ms as f64 / 1e3),
-        lost(&a.now),
-        a.now.compactions.to_string(),
-        String::new(),
-    ];
-    let rows = std::iter::once(now).chain(a.changes.iter().map(row));
-    grid::draw(HEAD.map(String::from).into(), rows, |i| i > 0, |i| (u16::from(i > 0), 1))
+    let now = cells("today".into(), &a.now, &a.now, [""; 2]);
+    let rows = std::iter::once(now).chain(a.changes.iter().map(|o| row(o, &a.now)));
+    grid::draw(HEAD.map(String::from).into(), rows, |i| i > 0, |i| (u16::from(i > 0), 0))
 }
 
-/// Number of needs with a lost fact, as a table cell.
-fn lost(s: &Sums) -> String {
-    match s.needs {
+fn cells(name: String, then: &Sums, now: &Sums, marks: [&str; 2]) -> Vec<String> {
+    let lost = match then.needs {
         0 => "no needs".into(),
-        n => format!("{} of {n}", s.lost),
-    }
-}
-
-fn row(o: &ChangeOutcome) -> Vec<String> {
-    let mark = if o.front { format!("{} ", front::MARK) } else { String::new() };
-    let name = format!("{mark}{}={}", o.change.setting, o.change.value);
-    if o.finished == 0 || o.differs == 0 {
-        let mut none = vec![name];
-        none.resize(HEAD.len() - 1, if o.finished == 0 { "n/a" } else { "" }.into());
-        none.push(format!("{} of {}", o.differs, o.finished));
-        return none;
-    }
-    let (now, then) = (&o.now, &o.then);
-    let word = |column: &str| {
-        let verdict = o.figures.iter().find(|f| f.column == column).map(|f| f.verdict);
-        match verdict.map(stats::word) {
-            None | Some("" | "equal" | "UNRESOLVED") => String::new(),
-            Some(word) => format!(" {word}"),
-        }
+        n if std::ptr::eq(then, now) => format!("{} of {n}", then.lost),
+        _ => format!("{}{}", then.lost, marks[1]),
     };
-    let median = stats::judged()
-        .zip(&o.figures)
-        .find(|(m, _)| m.column == "cost_usd")
-        .map_or("n/a".into(), |(m, f)| stats::median(f, m));
-    let signed = |x: i64| fmt::signed(x as f64, fmt::count);
-    let change = |now: u64, then: u64| signed(then as i64 - now as i64);
-    let waited = (then.waited_ms as f64 - now.waited_ms as f64) / 1e3;
-    let needs = match then.needs {
-        0 => "no needs".into(),
-        _ => {
-            let change = change(now.lost as u64, then.lost as u64);
-            format!("{} ({change}){}", then.lost, word("recall_pct"))
-        }
-    };
+    let change =
+        if std::ptr::eq(then, now) { String::new() } else { percent(now, then) + marks[0] };
     vec![
         name,
-        format!(
-            "{} ({})",
-            fmt::usd(then.cost_usd),
-            fmt::signed(then.cost_usd - now.cost_usd, fmt::usd)
-        ),
-        median + &word("cost_usd"),
-        format!(
-            "{} ({})",
-            fmt::count(then.waited_ms as f64 / 1e3),
-            fmt::signed(waited, fmt::count)
-        ),
-        needs,
-        format!("{} ({})", then.compactions, change(now.compactions, then.compactions)),
-        format!("{} of {}", o.differs, o.finished),
+        fmt::usd(then.cost_usd),
+        change,
+        lost,
+        fmt::count(then.waited_ms as f64 / 1e3),
+        then.compactions.to_string(),
     ]
 }
 
-/// Notes on values with sums over fewer sessions, because some sessions did not finish.
-fn unfinished(a: &Advice) -> impl Iterator<Item = String> {
-    a.changes.iter().filter(|o| o.finished < a.sessions).map(|o| {
-        format!(
-            "{}={}: {} not finished; its figures are of the other {}.",
-            o.change.setting,
-            o.change.value,
-            fmt::sessions(a.sessions - o.finished),
-            o.finished
-        )
-    })
+fn row(o: &ChangeOutcome, now: &Sums) -> Vec<String> {
+    let mark = if o.front { format!("{} ", front::MARK) } else { String::new() };
+    let name = fmt::elide(&(mark + &name(&o.change)), NAME);
+    let sure = |i: usize| match o.figures[i].verdict {
+        Verdict::Better | Verdict::Worse => "*",
+        _ => "",
+    };
+    match &o.then {
+        Some(then) => cells(name, then, now, [sure(super::COST), sure(super::KEPT)]),
+        None => std::iter::once(name).chain(vec!["n/a".to_string(); HEAD.len() - 1]).collect(),
+    }
 }
 
-/// Configuration lines for the advised value, or for the values on the front.
-fn to_write(a: &Advice) -> Vec<String> {
-    let advised = match &a.decision {
-        Decision::NoSession | Decision::NothingChanges => return vec![],
-        Decision::Change(label) => Some(label),
-        _ => None,
-    };
-    let wanted = |o: &&ChangeOutcome| o.front || Some(&o.change.label) == advised;
-    let mut all: Vec<&ChangeOutcome> = a.changes.iter().filter(wanted).collect();
-    all.sort_by_key(|o| Some(&o.change.label) != advised);
-    let heading = match (advised, all.len()) {
-        (_, 0) => return vec![],
-        (Some(_), 1) => "\nWhat to write",
-        (Some(_), _) => {
-            "\nWhat to write: one of these, the advised value first, then others on the front"
-        }
-        (None, 1) => "\nTo try the value that is on the front, write",
-        (None, _) => "\nTo try a value that is on the front, write one of these",
-    };
-    let mut lines = vec![heading.to_string()];
-    let mut told: Option<(&str, &str)> = None;
-    for c in all.into_iter().map(|o| &o.change) {
-        // Print the place once for all values of one setting.
-        if told != Some((&c.setting, &c.place)) {
-            lines.push(format!("  in {} ({}):", c.place, c.documented));
-            told = Some((&c.setting, &c.place));
-        }
-        lines.push(format!("      {}", c.line));
+/// The values of a candidate; of a combination the second value behind `+`.
+fn name(c: &Candidate) -> String {
+    let one = |s: &SettingChange| format!("{}={}", s.setting, s.value);
+    match &c.settings[..] {
+        [first, second] => format!("{} + {}", first.value, one(second)),
+        all => all.iter().map(one).collect(),
     }
-    lines
+}
+
+fn notes(a: &Advice) -> Vec<String> {
+    let mut out = Vec::new();
+    if a.changes.iter().any(|o| o.front) {
+        out.push(format!("{} {FRONT}", front::MARK));
+    }
+    if a.changes.iter().flat_map(|o| &o.figures).any(|f| f.p.is_some()) {
+        out.push(WORDS.into());
+    }
+    out.extend(a.changes.iter().filter(|o| o.failed > 0).map(|o| {
+        let ranked = if o.then.is_some() { "" } else { "; not ranked" };
+        format!("{}: {} not finished{ranked}", name(&o.change), fmt::sessions(o.failed))
+    }));
+    let is_given = |o: &&ChangeOutcome| o.change.settings.iter().all(|s| !s.line.is_empty());
+    out.extend(
+        a.changes
+            .iter()
+            .filter(|o| !is_given(o))
+            .map(|o| format!("{}: {NO_SETTING}", name(&o.change))),
+    );
+    if let Some(o) = a.changes.iter().find(|o| o.change.extends.is_some()) {
+        let first = &o.change.settings[0];
+        out.push(format!("{} + …: together with {}={0}", first.value, first.setting));
+    }
+    out
 }

@@ -35,8 +35,8 @@ fn each_gated_metric_turns_it_red_by_itself() {
         ("saved_pct", |r| r.summary.saved_pct = r.summary.saved_pct.map(|x| x - 0.6)),
         ("cost_usd", |r| r.summary.cost_usd *= 1.011),
         ("recall_pct", |r| r.summary.recall_pct = r.summary.recall_pct.map(|x| x - 0.6)),
-        ("recall_all_pct", |r| {
-            r.summary.recall_all_pct = r.summary.recall_all_pct.map(|x| x - 0.6)
+        ("recall_at_risk_pct", |r| {
+            r.summary.recall_at_risk_pct = r.summary.recall_at_risk_pct.map(|x| x - 0.6)
         }),
         ("prefix_stability", |r| {
             r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.006)

@@ -143,32 +143,31 @@ pub(crate) static METRICS: &[Metric] = &[
         .says("broken rules")
         .named("integrity")
         .compared(10, 1e6),
-    summary!(recall_pct, Unit::Percent, Higher)
-        .named("recall")
+    summary!(recall_at_risk_pct, Unit::Percent, Higher)
+        .named("recall at risk")
         .scored(
             90,
-            ["recall", "%"],
+            ["recall at", "risk %"],
             "of what later messages need and compactions had removed or changed, or the agent \
              fetched again, the share still in the context; an upper bound on use",
         )
+        .compared(34, 0.2)
+        .gated(25, "recall at risk", Slack::By(0.5))
+        .stored(40, BaselinePresence::WhereKnown),
+    summary!(at_risk, Unit::Count, Neither).named("at risk").scored(
+        92,
+        ["at", "risk"],
+        "messages with such needs",
+    ),
+    summary!(recall_pct, Unit::Percent, Higher)
+        .named("recall")
+        .scored(94, ["recall", "%"], "recall over all needs, at risk or not")
         .on_front()
         .headline()
         .judged(30)
         .compared(30, 1.0)
         .gated(20, "recall", Slack::By(0.5))
         .stored(30, BaselinePresence::WhereKnown),
-    summary!(at_risk, Unit::Count, Neither).named("at risk").scored(
-        100,
-        ["at", "risk"],
-        "messages with such needs",
-    ),
-    summary!(recall_all_pct, Unit::Percent, Higher)
-        .says("recall over all needs, whether or not a compaction touched them")
-        .named("recall, all")
-        .detail(80, "recall, all %")
-        .compared(34, 0.2)
-        .gated(25, "recall over all needs", Slack::By(0.5))
-        .stored(40, BaselinePresence::WhereKnown),
 ];
 
 type Read = fn(&RunRecord) -> Cell;

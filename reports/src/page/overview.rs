@@ -148,15 +148,13 @@ fn group(terms: &Terms<'_, '_>, places: &Places<'_>) -> Option<Value> {
             "cost": said(cost),
             "kept": said(kept),
             "front": pooled.is_on_front(&s.strategy),
-            // True for a point that is compared with others: the strategy compacted, and it
-            // finished as many sessions as any other.
-            "counted": product && s.compacted > 0 && s.sessions == pooled.sessions,
+            "counted": pooled.common.ranked.contains(&*s.strategy),
             "product": product,
             "told": told.collect::<Vec<_>>(),
         }))
     };
     Some(json!({
-        "name": format!("{}, {}", fmt::sessions(d.sessions), terms.name()),
+        "name": format!("{}, {}", terms.scope(), terms.name()),
         "against": baseline,
         "x": { "title": title(cost) },
         "y": { "title": title(kept) },

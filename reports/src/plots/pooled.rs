@@ -12,7 +12,7 @@ use crate::terms::Terms;
 /// Maximum length of a name in the list, characters.
 const LONGEST: usize = 40;
 
-/// Draws the plot; `None` with fewer than two sessions or fewer than two rows that compacted.
+/// Draws the plot; `None` with fewer than two sessions or rows.
 pub(super) fn draw(terms: &Terms<'_, '_>, marks: &Marks) -> Option<Result<String, Fault>> {
     let pooled = Pooled::from_runs(&terms.evidence()).filter(|p| p.differences.sessions > 1)?;
     let d = &pooled.differences;
@@ -23,7 +23,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, marks: &Marks) -> Option<Result<String
     for row in d.strategies.iter().filter(|s| pooled.products.contains(&*s.strategy)) {
         let name = fmt::elide(&stats::name(row), LONGEST);
         let (cost, kept) = (&row.figures[i], &row.figures[j]);
-        let Some(at) = cost.mean.zip(kept.mean).filter(|_| row.compacted > 0) else {
+        let Some(at) = cost.mean.zip(kept.mean) else {
             without.push(name);
             continue;
         };
@@ -32,7 +32,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, marks: &Marks) -> Option<Result<String
             at,
             figures: [figure(row, cost, x, d), stats::change(kept, y)],
             color: marks[&row.strategy].color,
-            whole: row.sessions == pooled.sessions,
+            whole: pooled.common.ranked.contains(&*row.strategy),
             on_front: pooled.is_on_front(&row.strategy),
             intervals: [ends(cost), ends(kept)],
         });

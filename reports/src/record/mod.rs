@@ -264,13 +264,13 @@ pub struct Summary {
     pub blocked_ms: u64,
     /// Virtual length of the session, ms.
     pub total_ms: u64,
+    /// Share of the facts needed that the context showed, per cent.
+    pub recall_pct: Option<f64>,
     /// Share of the facts needed at risk that the context showed, per cent; see
     /// [`FactRecord::is_at_risk`].
-    pub recall_pct: Option<f64>,
+    pub recall_at_risk_pct: Option<f64>,
     /// Number of messages with needs at risk; `None` if unknown.
     pub at_risk: Option<u64>,
-    /// Share of all facts needed that the context showed, per cent.
-    pub recall_all_pct: Option<f64>,
     /// Tokens of modelled re-reads, with the truncation of the product.
     pub reread_tokens: u64,
     /// Number of requests beyond the recorded path.
@@ -335,11 +335,9 @@ impl RunRecord {
         !self.scenario.mechanism && self.scenario.counted_as.is_none()
     }
 
-    /// Returns true if the row may have the best value of a metric. A row that never compacted may
-    /// not.
+    /// Returns true if the row may have the best value of a metric, whether it compacted or not.
     pub fn can_win(&self) -> bool {
-        let compacted = self.summary.compactions > 0;
-        self.is_evidence() && self.is_contender() && self.is_whole() && compacted
+        self.is_evidence() && self.is_contender() && self.is_whole()
     }
 }
 

@@ -7,10 +7,13 @@ use super::PLAN;
 use super::bootstrap::{self, Interval};
 use super::runs::RunPair;
 use super::verdict::{self, Sample, Verdict};
-use crate::metrics::{Metric, judged};
+use crate::metrics::{Metric, Unit, judged};
 
 /// Tolerance for sums of the same dollars in another order.
 const ROUNDING: f64 = 1e-9;
+
+/// Dollars over all sessions up to which a change is none, whatever the test says.
+pub(crate) const CENT: f64 = 0.01;
 
 /// Scale of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -58,8 +61,8 @@ pub struct Figure {
 }
 
 /// Judges every figure of every strategy. Takes a list of pairs per strategy and returns a list of
-/// figures per strategy.
-pub(super) fn figures(strategies: &[Vec<RunPair<'_>>]) -> Vec<Vec<Figure>> {
+/// figures per strategy; `family` as for [`verdict::judge`].
+pub(super) fn figures(strategies: &[Vec<RunPair<'_>>], family: usize) -> Vec<Vec<Figure>> {
     let mut out: Vec<Vec<Figure>> = strategies.iter().map(|_| Vec::new()).collect();
     for metric in judged() {
         let values: Vec<Vec<Values<'_>>> = strategies
@@ -70,11 +73,11 @@ pub(super) fn figures(strategies: &[Vec<RunPair<'_>>]) -> Vec<Vec<Figure>> {
         let relative = metric.unit.is_relative() && values.iter().flatten().all(Values::has_ratio);
         let scale = if relative { Scale::Ratio } else { Scale::Difference };
         let samples: Vec<Sample> = values.iter().map(|v| sample(scale, v)).collect();
-        let judged = verdict::judge(&samples, metric.better, &PLAN);
+        let judged = verdict::judge(&samples, metric.better, family, &PLAN);
         for (i, (row, judged)) in out.iter_mut().zip(judged).enumerate() {
             let (values, sample) = (&values[i], &samples[i]);
             let told = |x| scale.to_percent(x);
-            row.push(Figure {
+            let mut figure = Figure {
                 column: metric.column,
                 scale,
                 sessions: values.len(),
@@ -89,10 +92,24 @@ pub(super) fn figures(strategies: &[Vec<RunPair<'_>>]) -> Vec<Vec<Figure>> {
                 p: judged.p,
                 p_holm: judged.p_holm,
                 verdict: judged.verdict,
-            });
+            };
+            if figure.p.is_some_and(|_| figure.is_nothing(metric)) {
+                figure.verdict = Verdict::Equal;
+            }
+            row.push(figure);
         }
     }
     out
+}
+
+impl Figure {
+    /// Returns true if the change prints as ±0, or is at most a cent over all sessions.
+    fn is_nothing(&self, metric: &Metric) -> bool {
+        let sum = self.own_mean.zip(self.base_mean).map(|(own, base)| own - base);
+        let cents = sum.map(|change| change.abs() * self.sessions as f64);
+        super::change(self, metric) == "±0"
+            || metric.unit == Unit::Usd && cents.is_some_and(|usd| usd <= CENT + ROUNDING)
+    }
 }
 
 /// Values of one metric in one session.
@@ -116,11 +133,10 @@ impl<'a> Values<'a> {
 
 fn sample(scale: Scale, values: &[Values<'_>]) -> Sample {
     let changes: Vec<f64> = values.iter().map(|v| scale.change(v.base, v.own)).collect();
-    let recorded = || values.iter().zip(&changes).filter(|(v, _)| v.pair.own.scenario.recorded);
+    let informs = |v: &&Values<'_>| v.pair.own.scenario.recorded && v.pair.compacted();
     Sample {
         interval: bootstrap::interval(&changes, &PLAN),
-        recorded: recorded().map(|(_, change)| *change).collect(),
-        exposed: recorded().filter(|(v, _)| v.pair.compacted()).count(),
+        exposed: values.iter().filter(informs).count(),
         changes,
     }
 }
@@ -174,7 +190,7 @@ mod tests {
     fn of(runs: &[(RunRecord, RunRecord)]) -> Vec<Figure> {
         let pairs =
             runs.iter().map(|(base, own)| RunPair { base, own, seen: Exposure::Own }).collect();
-        figures(&[pairs]).remove(0)
+        figures(&[pairs], 0).remove(0)
     }
 
     fn near(found: Option<f64>, expected: f64) -> bool {

@@ -23,11 +23,11 @@ pub use verdict::Verdict;
 pub(crate) use verdict::MIN_SESSIONS;
 
 pub(crate) use crate::metrics::judged;
-pub(crate) use figures::middle;
-pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions};
+pub(crate) use figures::CENT;
+pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions, pair};
 pub(crate) use show::{
-    HELP, allowed, apart, bill, caption, cell, change, change_within, describe_exposure, heading,
-    interval, median, missing, name, position, verdict, word,
+    HELP, apart, bill, caption, cell, change, change_within, describe_exposure, heading, interval,
+    missing, name, position, word,
 };
 
 /// Number of random draws, and their seed.

@@ -62,11 +62,6 @@ impl<'a> Runs<'a> {
         self.0.values().flat_map(|by_session| by_session.keys().copied()).collect()
     }
 
-    pub(super) fn recordings(&self) -> BTreeSet<&'a str> {
-        let all = self.0.values().flat_map(BTreeMap::values);
-        all.filter(|r| r.scenario.recorded).map(|r| r.scenario.id.as_str()).collect()
-    }
-
     /// Finds the label of a strategy by name; the label without settings comes first.
     pub(super) fn label(&self, name: &str) -> Option<&'a str> {
         self.0

@@ -21,8 +21,6 @@ pub struct Differences {
     pub baseline: String,
     /// Number of sessions with this model, usable or not.
     pub sessions: usize,
-    /// Number of recordings among them.
-    pub recordings: usize,
     /// The session with at least half of the baseline's sum, or else the two largest; empty for two
     /// results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -87,13 +85,14 @@ impl Differences {
 /// Compares, per model, every product with `reference` and, if that exceeds a real window, also
 /// with `sliding-window`.
 ///
-/// Uses the sessions that are evidence. A model without `reference` has no entry.
+/// Uses the recordings that are evidence: scripted sessions are no sample. A model without
+/// recordings or without `reference` has no entry.
 pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     let results = &*seeds::averaged(results);
     let blocks = view::blocks(results);
     let mut out = Vec::new();
     for model in view::models(results) {
-        let evidence = |r: &&RunRecord| r.model == model && r.is_evidence();
+        let evidence = |r: &&RunRecord| r.model == model && r.is_evidence() && r.scenario.recorded;
         let runs = Runs::from_records(results.runs.iter().filter(evidence));
         let Some(reference) = runs.label("reference") else { continue };
         let too_large = blocks.iter().filter(|b| b.first().model == model).any(|b| {
@@ -105,7 +104,7 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
         for baseline in [Some(reference), real].into_iter().flatten() {
             let mut labels = if several { runs.products() } else { vec![] };
             labels.retain(|l| *l != baseline);
-            out.push(against(&runs, model, baseline, &labels, Exposure::Own));
+            out.push(against(&runs, model, baseline, &labels, (Exposure::Own, 0)));
         }
     }
     out
@@ -119,7 +118,20 @@ pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
     let labels = runs.products();
     let most = || labels.iter().copied().max_by_key(|l| (runs.finished(l), Reverse(*l)));
     let baseline = runs.label("reference").or_else(most)?;
-    Some(against(&runs, &records.first()?.model, baseline, &labels, Exposure::Own))
+    Some(against(&runs, &records.first()?.model, baseline, &labels, (Exposure::Own, 0)))
+}
+
+/// Compares two rows of these runs, session by session, over those in which their requests differ.
+/// `family` is the number of tests from which these were picked.
+pub(crate) fn pair(
+    records: &[&RunRecord],
+    from: &str,
+    to: &str,
+    family: usize,
+) -> StrategyDifference {
+    let runs = Runs::from_records(records.iter().copied());
+    let d = against(&runs, "", from, &[to], (Exposure::Differs, family));
+    d.strategies.into_iter().next().expect("a row per label")
 }
 
 /// Compares every product of these runs with one of them, which has a row, too: one product with
@@ -131,38 +143,41 @@ pub(crate) fn by_settings(records: &[&RunRecord], baseline: &str) -> Option<Diff
     let models = models.into_iter().collect::<Vec<_>>().join(", ");
     let labels = runs.products();
     let known = labels.iter().copied().find(|l| *l == baseline)?;
-    Some(against(&runs, &models, known, &labels, Exposure::Differs))
+    Some(against(&runs, &models, known, &labels, (Exposure::Differs, 0)))
 }
 
 /// Compares, per model, every strategy of `new` with the same strategy in `base`, over the sessions
-/// in both, including tests of a mechanism.
+/// in both, including tests of a mechanism. Scripted sessions are compared one by one only.
 pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
     let (base, new) = (&*seeds::averaged(base), &*seeds::averaged(new));
     let models: Vec<&str> = view::models(base).intersection(&view::models(new)).copied().collect();
     let of_model = |model: &str| {
-        let own = |r: &&RunRecord| r.model == model;
+        let own = |r: &&RunRecord| r.model == model && r.scenario.recorded;
         let old = Runs::from_records(base.runs.iter().filter(own));
         let new = Runs::from_records(new.runs.iter().filter(own));
         let sessions = old.sessions().intersection(&new.sessions()).count();
         let mut labels: Vec<&str> = new.0.keys().copied().collect();
         labels.retain(|l| sessions > 1 && old.0.contains_key(l));
-        Differences {
+        (!old.0.is_empty()).then(|| Differences {
             model: model.into(),
             baseline: "base".into(),
             sessions,
-            recordings: old.recordings().intersection(&new.recordings()).count(),
             heaviest: vec![],
-            strategies: rows(&labels, |label| {
+            strategies: rows(&labels, 0, |label| {
                 pairs(&old.0[label], &new.0[label], Exposure::Either)
             }),
-        }
+        })
     };
-    models.into_iter().map(of_model).collect()
+    models.into_iter().filter_map(of_model).collect()
 }
 
 /// One row per strategy, or per group of strategies that sent the same requests: duplicate data
 /// would enlarge the family without adding evidence.
-fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<RunPair<'a>>) -> Vec<StrategyDifference> {
+fn rows<'a>(
+    labels: &[&str],
+    family: usize,
+    pairs: impl Fn(&str) -> Vec<RunPair<'a>>,
+) -> Vec<StrategyDifference> {
     let mut rows: Vec<StrategyDifference> = Vec::new();
     let mut distinct: Vec<Vec<RunPair<'a>>> = Vec::new();
     for label in labels {
@@ -181,7 +196,7 @@ fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<RunPair<'a>>) -> Vec<St
         });
         distinct.push(own);
     }
-    for (row, figures) in rows.iter_mut().zip(figures(&distinct)) {
+    for (row, figures) in rows.iter_mut().zip(figures(&distinct, family)) {
         row.figures = figures;
     }
     rows
@@ -193,14 +208,13 @@ fn against(
     model: &str,
     baseline: &str,
     labels: &[&str],
-    seen: Exposure,
+    (seen, family): (Exposure, usize),
 ) -> Differences {
-    let strategies = rows(labels, |label| pairs(&runs.0[baseline], &runs.0[label], seen));
+    let strategies = rows(labels, family, |label| pairs(&runs.0[baseline], &runs.0[label], seen));
     Differences {
         model: model.into(),
         baseline: baseline.into(),
         sessions: runs.sessions().len(),
-        recordings: runs.recordings().len(),
         heaviest: heaviest(&runs.0[baseline]),
         strategies,
     }
@@ -379,7 +393,7 @@ mod tests {
         assert_eq!(cost_of(&results), (4, 21, Verdict::DifferenceOnly));
         let mut scripted = several(21);
         scripted.runs.iter_mut().for_each(|r| r.scenario.recorded = false);
-        assert_eq!(cost_of(&scripted), (21, 21, Verdict::DifferenceOnly));
+        assert_eq!(over_sessions(&scripted), [], "scripted sessions are never averaged");
     }
 
     #[test]

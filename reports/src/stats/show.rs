@@ -17,7 +17,7 @@ pub(crate) const HELP: &str = "strategy against baseline, session by session, ov
     so does, in its unit, what is 0 on one side. `compacted 3/21`: in 3 of the 21 sessions that \
     both finished. `a = b`: they sent the same requests. The words are a sign-flip test with \
     Holm's correction over the strategies, from ten recordings in which the strategy compacted; \
-    n/a where it compacted in none. \
+    no change: none at all, or beyond chance but ±0 or a cent. \
     Strategies are deterministic: both speak about the choice of sessions only, and sessions that \
     resemble each other count as if they did not";
 
@@ -34,27 +34,18 @@ pub(crate) fn caption(d: &Differences) -> String {
 }
 
 /// Verdicts that the number of sessions allows.
-pub(crate) fn allowed(d: &Differences) -> String {
+fn allowed(d: &Differences) -> String {
     let n = d.sessions;
-    let mut out = match (n, d.recordings) {
-        (0 | 1, _) => {
-            let sessions = fmt::pluralize(n, "session");
-            return format!("{sessions}: nothing to average, no intervals, no verdicts");
-        }
-        (_, 0) => format!("{n} sessions: differences only; scripted ones retell one story"),
-        (_, r) if r < n => format!("{n} sessions, {r} recorded"),
-        _ => format!("{n} sessions"),
-    };
-    out += match d.recordings {
-        0 => "",
+    let told = match n {
+        0 | 1 => ": nothing to average, no intervals, no verdicts",
         _ if d.has_verdicts() => {
             "; BETTER, WORSE: beyond chance (sign-flip test, Holm, 5 %); UNRESOLVED: these \
              sessions do not decide"
         }
-        r if r < MIN_SESSIONS => ": differences only",
+        n if n < MIN_SESSIONS => ": differences only",
         _ => ": differences only; nobody compacted in ten recordings",
     };
-    out
+    fmt::sessions(n) + told
 }
 
 /// Heaviest sessions, with their shares.
@@ -89,29 +80,14 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
         Verdict::Better => "BETTER",
         Verdict::Worse => "WORSE",
         Verdict::Unresolved => "UNRESOLVED",
-        Verdict::Equal => "equal",
+        Verdict::Equal => "no change",
         Verdict::DifferenceOnly => "",
-    }
-}
-
-/// Label of the verdict on a figure. Without compactions, equality is not meaningful, so it is
-/// `n/a`.
-pub(crate) fn verdict(figure: &Figure) -> &'static str {
-    match figure.verdict {
-        Verdict::Equal if figure.compacted == 0 => "n/a",
-        found => word(found),
     }
 }
 
 /// Mean change with sign and unit.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
-    shown_change(figure, metric, figure.mean)
-}
-
-/// Formats a change; `n/a` if the strategy neither compacted nor differed.
-fn shown_change(figure: &Figure, metric: &Metric, told: Option<f64>) -> String {
-    let told = told.filter(|_| figure.compacted > 0 || figure.verdict != Verdict::Equal);
-    fmt::known(told, |x| format_change(figure, metric, x))
+    fmt::known(figure.mean, |x| format_change(figure, metric, x))
 }
 
 fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
@@ -137,7 +113,7 @@ pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<Strin
 
 /// Median change per session.
 pub(crate) fn median(figure: &Figure, metric: &Metric) -> String {
-    shown_change(figure, metric, figure.median)
+    fmt::known(figure.median, |x| format_change(figure, metric, x))
 }
 
 /// Change of the sum, per cent; `None` unless the figure is a ratio over several sessions.
@@ -178,14 +154,14 @@ pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
         return "n/a".into();
     }
     if figure.verdict == Verdict::Equal {
-        return verdict(figure).into();
+        return word(figure.verdict).into();
     }
     let parts = [
         Some(change(figure, metric)),
         interval(figure, metric),
         Some(format!("median {}", median(figure, metric))),
         bill(figure).map(|b| format!("bill {b}")),
-        Some(verdict(figure).into()),
+        Some(word(figure.verdict).into()),
     ];
     parts.into_iter().flatten().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -198,8 +174,9 @@ pub(crate) fn describe_exposure(row: &StrategyDifference) -> String {
 
 /// Reason for a missing table, if there are several sessions.
 pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'static str> {
-    let first = results.runs.first()?;
-    let several = results.runs.iter().any(|r| r.scenario.id != first.scenario.id);
+    let mut recorded = results.runs.iter().filter(|r| r.scenario.recorded);
+    let first = recorded.next()?;
+    let several = recorded.any(|r| r.scenario.id != first.scenario.id);
     (several && found.is_empty()).then_some(
         "Differences over sessions are taken from `reference`, which is not part of these results.",
     )
@@ -238,14 +215,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_differs_where_nothing_was_compacted_and_that_is_no_verdict() {
-        let equal = Figure { verdict: Verdict::Equal, ..figure(Scale::Ratio, 0.0) };
-        let idle = Figure { compacted: 0, ..equal.clone() };
-        assert_eq!((verdict(&equal), verdict(&idle)), ("equal", "n/a"));
-        assert_eq!(verdict(&Figure { compacted: 0, ..figure(Scale::Ratio, -1.0) }), "");
-    }
-
-    #[test]
     fn a_cell_tells_typical_session_and_bill() {
         let metric = |column| judged().find(|m| m.column == column).unwrap();
         let cost = cell(&figure(Scale::Ratio, -37.0), metric("cost_usd"));
@@ -261,30 +230,26 @@ mod tests {
 
     #[test]
     fn a_caption_says_what_the_sessions_allow() {
-        let of = |sessions, recordings, p| Differences {
+        let of = |sessions, p| Differences {
             model: "m".into(),
             baseline: "reference".into(),
             sessions,
-            recordings,
             heaviest: vec![],
             strategies: vec![row(&[], p)],
         };
-        let told = |sessions, recordings| caption(&of(sessions, recordings, None));
-        let only = "differences only";
-        assert_eq!(told(21, 0), format!("21 sessions: {only}; scripted ones retell one story"));
-        assert_eq!(told(9, 9), format!("9 sessions: {only}"));
+        assert_eq!(caption(&of(9, None)), "9 sessions: differences only");
         assert_eq!(
-            told(21, 12),
-            format!("21 sessions, 12 recorded: {only}; nobody compacted in ten recordings")
+            caption(&of(21, None)),
+            "21 sessions: differences only; nobody compacted in ten recordings"
         );
-        assert!(caption(&of(21, 21, Some(0.3))).starts_with("21 sessions; BETTER, WORSE: beyond"));
+        assert!(caption(&of(21, Some(0.3))).starts_with("21 sessions; BETTER, WORSE: beyond"));
         let heavy = |session: &str, share_pct| Heavy {
             session: session.into(),
             column: "input_tokens",
             share_pct,
         };
         let heaviest = vec![heavy("a", 40.0), heavy("b", 30.04)];
-        let heavy = Differences { heaviest, ..of(9, 9, None) };
+        let heavy = Differences { heaviest, ..of(9, None) };
         let expected =
             "9 sessions: differences only; heaviest: a 40.0 %, b 30.0 % of reference's tokens";
         assert_eq!(caption(&heavy), expected);

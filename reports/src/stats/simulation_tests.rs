@@ -95,7 +95,7 @@ fn verdicts(one: Draw, effect: f64, n: usize) -> (f64, f64) {
                 Sample::exposed(shared.iter().map(own).collect(), &plan)
             })
             .collect();
-        let said: Vec<bool> = judge(&strategies, Better::Lower, &plan)
+        let said: Vec<bool> = judge(&strategies, Better::Lower, 0, &plan)
             .iter()
             .map(|j| matches!(j.verdict, Verdict::Better | Verdict::Worse))
             .collect();

@@ -55,7 +55,7 @@ fn difference_table(d: &Differences, width: usize) -> Vec<String> {
             for (i, m) in shown() {
                 let f = &row.figures[i];
                 cells.push(stats::change(f, m));
-                cells.extend(with_verdicts.then(|| stats::verdict(f).into()));
+                cells.extend(with_verdicts.then(|| stats::word(f.verdict).into()));
             }
             cells
         });
