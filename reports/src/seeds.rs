@@ -161,7 +161,7 @@ mod tests {
             (3.0, Some(70.0), 11, Some(20.0))
         );
         let note = row.note.unwrap();
-        testing::assert_contains(&note, &["mean of 3 seeds", "cost $ 1.0", "recall% 50.0–100"]);
+        testing::assert_contains(&note, &["mean of 3 seeds", "cost $ 1.0", "recall % 50.0–100"]);
         assert!(!note.contains("prefix stable"), "what does not differ has no range: {note}");
         // A value that is unknown for one seed is unknown.
         let gap = fold(vec![of(0, 1.0, 50.0, Some(20.0)), of(1, 1.0, 50.0, None)]);

@@ -63,10 +63,10 @@ fn publish_over_results_keeps_other_files_and_rows() {
     write_results(&out, &results, "").unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
     fs::write(out.join("plots/mine.txt"), "mine").unwrap();
-    assert!(out.join("plots/zz-second-cost-retention.svg").exists());
+    assert!(out.join("plots/zz-second-cost-recall.svg").exists());
     write_results(&out, &testing::results(), "").unwrap();
     assert!(out.join("notes.txt").exists() && out.join("plots/mine.txt").exists());
-    assert!(!out.join("plots/zz-second-cost-retention.svg").exists(), "a former plot stayed");
+    assert!(!out.join("plots/zz-second-cost-recall.svg").exists(), "a former plot stayed");
     assert!(RowCache::open(&default_cache(&out)).unwrap().find("00aa").is_some());
     assert_eq!(names(tmp.path()), ["out"]);
 }

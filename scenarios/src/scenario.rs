@@ -132,7 +132,7 @@ pub(crate) struct ScenarioFile {
     /// Events, in order.
     #[serde(default)]
     step: Vec<Spanned<Map<String, Value>>>,
-    /// Facts that the session establishes, for retention.
+    /// Facts that the session establishes, for recall.
     #[serde(default)]
     fact: Vec<Spanned<Map<String, Value>>>,
     /// Requests that the provider does not answer as usual; those of an extended scenario come

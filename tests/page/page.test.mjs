@@ -69,13 +69,13 @@ on("the first screen has the conclusion, the front and what is broken", "", asyn
   const box = await page.locator("#front svg").first().boundingBox();
   assert.ok(box.y + box.height < 900, "the front stands on the first screen");
   await page.locator("#front svg a.point:has(.front)").first().hover();
-  assert.match(await textOf(page, "#note"), /cost .* needs kept/);
+  assert.match(await textOf(page, "#note"), /cost .* recall/);
 });
 
 on("values in the cells are those of the other reports", `#find=${SESSION}&metric=cost_usd`,
   async (page) => {
     const figures = reported(SESSION);
-    const columns = [["cost_usd", "cost $"], ["needs_kept_pct", "needs kept%"],
+    const columns = [["cost_usd", "cost $"], ["recall_pct", "recall %"],
       ["blocked_ms", "waited s"], ["peak_context_tokens", "peak prompt"],
       ["cache_read_ratio", "cache read%"], ["prefix_stability", "prefix stable"]];
     for (const [metric, head] of columns) {
@@ -131,8 +131,8 @@ on("a strategy sorts the sessions, both ways and back", "", async (page) => {
 });
 
 on("a metric brings its words", "", async (page) => {
-  await page.selectOption("#metric", "needs_kept_pct");
-  assert.match(await textOf(page, "#map"), /needs kept: needs whose fact.*Higher is better/);
+  await page.selectOption("#metric", "recall_pct");
+  assert.match(await textOf(page, "#map"), /recall: needs whose fact.*Higher is better/);
   const told = new Set();
   for (const metric of await page.$$eval("#metric option", (all) => all.map((o) => o.value))) {
     await page.selectOption("#metric", metric);
@@ -148,7 +148,7 @@ on("who is cheapest without losing more than so much", "", async (page) => {
   const products = results.runs.filter((r) => r.scenario.id === SESSION &&
     r.status === "completed" && !r.strategy.hypothetical && !r.strategy.control &&
     !r.strategy.recorded && !r.integrity.length);
-  const loss = (r) => 100 - r.summary.needs_kept_pct;
+  const loss = (r) => 100 - r.summary.recall_pct;
   // So much that some of them pass.
   const lose = Math.ceil(products.map(loss).sort((a, b) => a - b)[2]);
   const fit = products.filter((r) => loss(r) <= lose);
@@ -161,18 +161,18 @@ on("who is cheapest without losing more than so much", "", async (page) => {
   assert.equal((await stateOf(page)).lose, String(lose));
 });
 
-on("a value opens its session, and back leads back", `#metric=needs_kept_pct&find=${SESSION}`,
+on("a value opens its session, and back leads back", `#metric=recall_pct&find=${SESSION}`,
   async (page) => {
     await page.locator("table.heat td a[aria-label*=', codex:']").first().click();
     await page.waitForSelector("#session h2");
     assert.deepEqual(await stateOf(page),
-      { metric: "needs_kept_pct", find: SESSION, session: SESSION, strategy: "codex" });
+      { metric: "recall_pct", find: SESSION, session: SESSION, strategy: "codex" });
     assert.ok(!(await page.locator("#overview").isVisible()));
     assert.equal(await page.locator("#session .compaction.a").count() / 2,
       run("codex").compactions.length);
     await page.goBack();
     await page.waitForSelector("#overview", { state: "visible" });
-    assert.equal(await page.inputValue("#metric"), "needs_kept_pct");
+    assert.equal(await page.inputValue("#metric"), "recall_pct");
   });
 
 // The compaction of codex whose summary is longest.

@@ -38,7 +38,7 @@ fn editor_model_is_billed_at_its_price() {
 /// reported. All other strategies do.
 #[test]
 fn architect_does_not_see_edit_results() {
-    let kept = |spec: &str| replayed::run(&session(), spec).retention_pct(None);
+    let kept = |spec: &str| replayed::run(&session(), spec).pair_recall_pct(None);
     assert_eq!(kept("aider"), Some(100.0));
     assert_eq!(kept("codex"), Some(100.0));
     assert_eq!(kept("aider:architect=true"), Some(0.0));

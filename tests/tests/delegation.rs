@@ -78,7 +78,7 @@ fn two_subagents_by_hand() {
     // Neither the secret nor the rule reached the agent that needs it, so no strategy lost them.
     let undelivered: Vec<&str> =
         r.facts.iter().filter(|f| f.undelivered).map(|f| f.fact.as_str()).collect();
-    assert_eq!((undelivered, r.retention_pct(None)), (vec!["rule", "secret"], Some(100.0)));
+    assert_eq!((undelivered, r.pair_recall_pct(None)), (vec!["rule", "secret"], Some(100.0)));
 }
 
 #[test]

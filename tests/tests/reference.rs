@@ -91,7 +91,7 @@ fn reference_saves_nothing_and_keeps_everything() {
         let stability = r.summary.prefix_stability;
         assert_eq!(stability == Some(1.0), !back, "{id}: {stability:?}");
         assert_eq!(r.summary.saved_pct, Some(0.0), "{id}");
-        assert_eq!(r.retention_pct(None), Some(100.0), "{id}");
+        assert_eq!(r.pair_recall_pct(None), Some(100.0), "{id}");
         // No strategy regains facts that a subagent's result omits.
         let undelivered = r.facts.iter().filter(|f| f.undelivered).count() as u64;
         let lost = r.delegation.iter().map(|d| d.needed_outside - d.kept_outside).sum::<u64>();
@@ -108,7 +108,7 @@ fn reference_saves_nothing_and_keeps_everything() {
 fn keep_nothing_retains_at_most_ten_per_cent() {
     for id in builtin::IDS.iter() {
         let r = run(id, "keep-nothing");
-        assert!(r.retention_pct(None).unwrap() <= 10.0, "{id}: {:?}", r.retention_pct(None));
+        assert!(r.pair_recall_pct(None).unwrap() <= 10.0, "{id}: {:?}", r.pair_recall_pct(None));
     }
 }
 

@@ -19,7 +19,7 @@ fn carried(spec: &str) -> (Vec<String>, f64) {
     assert!(r.facts.iter().all(|f| f.across), "{spec}: all five needs are in the second session");
     let kept = r.facts.iter().filter(|f| f.found > Match::Absent);
     let kept = kept.map(|f| format!("{}={:?}", f.fact, f.place).to_lowercase()).collect();
-    (kept, r.retention_pct(None).unwrap())
+    (kept, r.pair_recall_pct(None).unwrap())
 }
 
 fn expect(spec: &str, kept: &[&str]) {

@@ -141,7 +141,7 @@ pub enum Entry {
     RecordedCompaction(RecordedCompaction),
     /// A billed request with a reply outside the session, on an abandoned branch.
     RecordedCall(RecordedCall),
-    /// Information for measuring retention.
+    /// Information for measuring recall.
     Fact(Fact),
 }
 

@@ -311,9 +311,6 @@ impl FactBook {
     /// Records that a message of the user or a result of a tool entered the conversation.
     pub(super) fn arrives(&mut self, key: &str) {
         self.known.stated(key).for_each(|unit| self.arrived[unit] = true);
-        for &fact in self.known.arising(key) {
-            self.arrived[self.known.units(fact)].fill(true);
-        }
     }
 
     /// Adds a recorded reply. It may restate facts that were visible when it was made, and state

@@ -20,6 +20,7 @@ mod path;
 mod play;
 pub mod point;
 mod prefix;
+mod recall;
 mod record;
 pub mod recorded;
 mod recorded_recall;
@@ -27,7 +28,6 @@ mod recording;
 mod replay;
 mod rereads;
 mod resume;
-mod retention;
 mod rewind;
 mod rewinds;
 pub mod run;
@@ -66,6 +66,6 @@ pub fn remarks(session: &Session) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod retention_tests;
+mod recall_tests;
 #[cfg(test)]
 mod run_tests;

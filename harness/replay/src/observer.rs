@@ -23,7 +23,7 @@ use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 use super::conversation::{Conversation, SharedConversation};
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, SharedPrefix};
-use super::retention::Retention;
+use super::recall::RecallTracker;
 use super::rewinds::Rewinds;
 use super::trace::Tracer;
 use super::{compactions, exchange, integrity};
@@ -51,7 +51,7 @@ pub(super) enum AnswerSource {
 
 pub(super) struct Observer {
     pub(super) log: SharedConversation,
-    pub(super) retention: Retention,
+    pub(super) recall: RecallTracker,
     pub(super) rewinds: Rewinds,
     /// Number of characters that excerpts of compactions may still use.
     room: usize,
@@ -92,7 +92,7 @@ impl Observer {
         log: SharedConversation,
     ) -> Self {
         let Scene { scenario, session, agent, spec, model, options, known, .. } = scene;
-        let (retention, facts) = Retention::new(known.clone(), path, log.clone());
+        let (recall, facts) = RecallTracker::new(known.clone(), path, log.clone());
         *log.lock() = Conversation {
             at_ms: start.at_ms,
             by_request: start.by_request,
@@ -102,7 +102,7 @@ impl Observer {
             ..Conversation::default()
         };
         Observer {
-            retention,
+            recall,
             rewinds: Rewinds::new(session, model.counting),
             room: exchange::WORDS,
             prefix: Prefix::default(),
@@ -129,7 +129,7 @@ impl Observer {
         self.paused = None;
         self.restarts -= usize::from(matches!(m.action, Action::Restart));
         if matches!(m.action, Action::User(_)) {
-            self.retention.begin(&m.keys);
+            self.recall.begin(&m.keys);
             self.newest_user = None;
         }
     }
@@ -154,7 +154,7 @@ impl Observer {
                     at_ms: noted.at_ms,
                     ..sizes
                 };
-                self.retention.compacted(before, after, &mut record);
+                self.recall.compacted(before, after, &mut record);
                 self.log.lock().compactions.push(record);
                 // Stores of sessions need the compactions until the last restart.
                 if self.restarts == 0 {
@@ -171,7 +171,7 @@ impl Observer {
                     tracer.record_log(text);
                 }
             }
-            Noted::NewSession { shown } => self.retention.crossed(shown),
+            Noted::NewSession { shown } => self.recall.crossed(shown),
             _ => {}
         }
         self.log.lock().note(noted);
@@ -194,7 +194,7 @@ impl Observer {
         let summarised = reply.filter(|r| r.compaction().is_some());
         let summarised = summarised.map(|r| context_editing::edited_view(request, r.applied));
         if let Some(prompt) = &summarised {
-            self.retention.provider_compacted(prompt);
+            self.recall.provider_compacted(prompt);
         }
         // A request that only summarises has no separate compaction part.
         let inside = reply.filter(|_| sample).and_then(|r| provider_compaction(model, r));
@@ -331,7 +331,7 @@ impl Observer {
             _ => (None, None),
         };
         let answers = answers.filter(|_| reply.is_some()).map(|k| &**k);
-        self.retention.record_request(seq, logical, answers, reread);
+        self.recall.record_request(seq, logical, answers, reread);
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
@@ -356,7 +356,7 @@ impl Observer {
         if self.reasoned.remove(&COMING) {
             self.reasoned.insert(message);
         }
-        self.retention.recorded(key, message);
+        self.recall.recorded(key, message);
     }
 }
 

@@ -12,7 +12,7 @@ use ctxbench_session::fact::fold;
 /// Number of bytes on each side of a literal that count as near it.
 const SPAN: usize = 100;
 
-/// Minimum number of near words that a sentence shares with a line. A line with fewer needs all.
+/// Minimum number of near words that a sentence shares with a line. Of a line with two, one is enough.
 const SHARED: usize = 2;
 
 /// Share of the near words that a copy has.
@@ -76,7 +76,7 @@ impl SaidLiteral {
             let shares = |place: &Place| {
                 let of = |known: &HashSet<u64>| known.intersection(&words).count();
                 let copied = COPIED * place.around.len() as f64;
-                is_sentence && of(&place.line) >= SHARED.min(place.line.len())
+                is_sentence && of(&place.line) >= SHARED.min(place.line.len().div_ceil(2))
                     || place.around.len() >= SHARED && of(&place.around) as f64 >= copied
             };
             is_whole(folded, at, self.folded.len()) && self.places.iter().any(shares)

@@ -68,12 +68,12 @@ pub fn check_expectations(scenario: &Scenario) -> Result<(), TomlError> {
 }
 
 /// Returns a figure that a scenario may expect although it is not a column of `summary.csv`. It can be
-/// derived from other files: `retention_<kind>_pct` is a query on `facts.csv`. `None` if the name is
+/// derived from other files: `pair_recall_<kind>_pct` is a query on `facts.csv`. `None` if the name is
 /// unknown.
 fn derived(name: &str, r: &RunRecord) -> Option<Cell> {
     let fate = |fate| r.background.iter().filter(|b| b.fate == fate).count() as u64;
     let share = match name {
-        "retention_pct" => r.retention_pct(None),
+        "pair_recall_pct" => r.pair_recall_pct(None),
         "restore_success_pct" => crate::rewind::restore_success_pct(&r.rewinds),
         "rewind_equal_pct" => {
             let equal = || r.rewinds.iter().filter_map(|r| r.context_equal);
@@ -89,8 +89,8 @@ fn derived(name: &str, r: &RunRecord) -> Option<Cell> {
             return Some(Cell::Int(r.requests.iter().map(|q| q.invalidated_changed_tokens).sum()));
         }
         _ => {
-            let kind = name.strip_prefix("retention_")?.strip_suffix("_pct")?;
-            r.retention_pct(Some(FactKind::ALL.into_iter().find(|k| k.name() == kind)?))
+            let kind = name.strip_prefix("pair_recall_")?.strip_suffix("_pct")?;
+            r.pair_recall_pct(Some(FactKind::ALL.into_iter().find(|k| k.name() == kind)?))
         }
     };
     Some(share.map_or(Cell::Na, Cell::Real))

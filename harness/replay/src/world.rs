@@ -134,7 +134,7 @@ impl ReplayWorld {
             return (PlannedReply::with_parts(neutral), AnswerSource::Neutral);
         };
         if self.rereads
-            && let Some(again) = self.observer.retention.lost_at(&step.key, request)
+            && let Some(again) = self.observer.recall.lost_at(&step.key, request)
         {
             let source = AnswerSource::Reread { before: step.key, result: Box::new(again.result) };
             return (PlannedReply::with_parts(vec![Part::Call(again.call)]), source);

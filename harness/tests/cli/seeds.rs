@@ -61,7 +61,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     let lossy = &lossy[..lossy.find("\n\n").unwrap()];
     assert_eq!(lossy.lines().filter(|l| l.starts_with("codex ")).count(), 1, "{lossy}");
     let words = lossy.split_whitespace().collect::<Vec<_>>().join(" ");
-    for told in ["mean of 4 seeds", &format!("recall% {low:.1}–{high:.1}")] {
+    for told in ["mean of 4 seeds", &format!("recall % {low:.1}–{high:.1}")] {
         assert!(words.contains(told), "{words}");
     }
 }

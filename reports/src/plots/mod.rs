@@ -26,7 +26,7 @@ use sheet::Fault;
 type Marks = BTreeMap<String, Mark>;
 
 /// Draws every plot: `plots/front.svg`, `plots/sweep-<strategy>-<setting>.svg`,
-/// `plots/<scenario>-cost-retention.svg`.
+/// `plots/<scenario>-cost-recall.svg`.
 pub(crate) fn write(
     stored: &StoredResults<'_>,
     hues: &Hues,
@@ -57,7 +57,7 @@ pub(crate) fn write(
         let numbered = (2..).map(|n| format!("{slug}-{n}"));
         let file = iter::once(slug.clone())
             .chain(numbered)
-            .map(|name| format!("plots/{name}-cost-retention{suffix}.svg"))
+            .map(|name| format!("plots/{name}-cost-recall{suffix}.svg"))
             .find(|file| taken.insert(file.to_lowercase()))
             .expect("some number is free");
         add(file, scatter::draw(block, &marks))?;
@@ -141,7 +141,7 @@ mod tests {
             files.iter().all(|f| !f[6..].contains(['/', ' ', '…']) && !f.contains("..")),
             "{files:?}"
         );
-        assert!(files.iter().any(|f| f == "plots/a-b-cost-retention-gpt-5-codex.svg"), "{files:?}");
+        assert!(files.iter().any(|f| f == "plots/a-b-cost-recall-gpt-5-codex.svg"), "{files:?}");
         files.iter_mut().for_each(|f| *f = f.to_lowercase());
         files.sort();
         let before = files.len();

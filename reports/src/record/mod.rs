@@ -300,7 +300,7 @@ impl RunRecord {
     /// Share of (fact, need) pairs with a fact that was in the context at the need, per cent;
     /// `kind` selects pairs of one kind of fact. Pairs that no strategy could have kept do not
     /// count. `None` when no pair is left, or when the row is a [digest](Self::digested).
-    pub fn retention_pct(&self, kind: Option<FactKind>) -> Option<f64> {
+    pub fn pair_recall_pct(&self, kind: Option<FactKind>) -> Option<f64> {
         let counts = |f: &&FactRecord| !f.undelivered && kind.is_none_or(|k| f.kind == k);
         let pairs: Vec<&FactRecord> = self.facts.iter().filter(counts).collect();
         let kept = pairs.iter().filter(|f| f.found > Match::Absent).count();

@@ -11,6 +11,7 @@ use ctxbench_session::matcher::Matcher;
 
 use super::SummaryJob;
 use super::request::SummaryRequest;
+use super::sentences::on_one_line;
 
 /// Default probability that `lossy` keeps a visible fact (our choice for a mid-range model).
 pub const KEEP: f64 = 0.8;
@@ -84,12 +85,12 @@ impl<'a> Unit<'a> {
     /// Returns the part of the line around the literal, which may be distorted.
     fn excerpt(&self, is_distorted: bool) -> String {
         let found = self.literal.and_then(|l| Some((l, self.line.find(l)?)));
-        let Some((literal, at)) = found else { return self.line.trim().to_string() };
+        let Some((literal, at)) = found else { return on_one_line(self.line) };
         let from = self.line.ceil_char_boundary(at.saturating_sub(AROUND));
         let end = at + literal.len();
         let to = self.line.floor_char_boundary(end + AROUND);
         let form = if is_distorted { distorted(literal) } else { literal.into() };
-        [&self.line[from..at], &form, &self.line[end..to]].concat().trim().to_string()
+        on_one_line(&[&self.line[from..at], &form, &self.line[end..to]].concat())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Checks every retention metric with a hand-computed example: a session of three turns, shown
+//! Checks every recall metric with a hand-computed example: a session of three turns, shown
 //! request by request, with one summary.
 
 use std::sync::Arc;
@@ -167,14 +167,14 @@ fn shares_by_hand() {
     let near = |a: Option<f64>, b: f64, what: &str| {
         assert!(a.is_some_and(|a| (a - b).abs() < 1e-9), "{what}: {a:?} and by hand {b}")
     };
-    near(r.retention_pct(None), third, "goal and mode-new of six pairs");
+    near(r.pair_recall_pct(None), third, "goal and mode-new of six pairs");
     near(s.recall_at_risk_pct, third, "a user message needs all six");
     assert_eq!(s.at_risk, Some(1), "the summary took away what showed them");
     near(s.recall_pct, third, "all needs were at risk");
-    near(r.retention_pct(Some(FactKind::Goal)), 100.0, "one goal");
-    near(r.retention_pct(Some(FactKind::Constraint)), 0.0, "one rule");
+    near(r.pair_recall_pct(Some(FactKind::Goal)), 100.0, "one goal");
+    near(r.pair_recall_pct(Some(FactKind::Constraint)), 0.0, "one rule");
     near(
-        r.retention_pct(Some(FactKind::Value)),
+        r.pair_recall_pct(Some(FactKind::Value)),
         25.0,
         "mode-new of port, log-new, mode-new, from-tool",
     );

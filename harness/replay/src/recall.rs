@@ -21,7 +21,7 @@ use super::texts::{Lines, nearest};
 const MOVES: usize = 8;
 
 /// State of a session's facts in one replay.
-pub(super) struct Retention {
+pub(super) struct RecallTracker {
     log: SharedConversation,
     book: FactBook,
     needs: Needs,
@@ -36,17 +36,17 @@ pub(super) struct Retention {
     lately: Vec<bool>,
 }
 
-impl Retention {
+impl RecallTracker {
     /// Begins a replay of a path. Also returns the records of all pairs, which the conversation
     /// keeps.
     pub(super) fn new(
         known: Arc<SessionCache>,
         path: &Path,
         log: SharedConversation,
-    ) -> (Retention, Vec<FactRecord>) {
+    ) -> (RecallTracker, Vec<FactRecord>) {
         let facts = known.facts.len();
         let (needs, records) = Needs::new(&known, path);
-        let retention = Retention {
+        let recall = RecallTracker {
             log,
             needs,
             rereads: Rereads::new(path),
@@ -57,7 +57,7 @@ impl Retention {
             visible: None,
             book: FactBook::new(known),
         };
-        (retention, records)
+        (recall, records)
     }
 
     /// Begins a turn with these user messages.
