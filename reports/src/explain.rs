@@ -297,9 +297,15 @@ impl Moved<'_> {
     }
 }
 
+/// Maximum number of literals that are listed. Content that was fetched again has up to 40 lines.
+const LISTED: usize = 5;
+
 /// Formats literals: `“a” and “b”`.
 pub(crate) fn quoted_list(literals: &[String]) -> String {
-    literals.iter().map(|t| format!("“{}”", fmt::one_line(t))).collect::<Vec<_>>().join(" and ")
+    let quoted = literals.iter().take(LISTED).map(|t| format!("“{}”", fmt::one_line(t)));
+    let more = literals.len().saturating_sub(LISTED);
+    let more = (more > 0).then(|| format!("{more} more"));
+    quoted.chain(more).collect::<Vec<_>>().join(" and ")
 }
 
 fn quoted(text: &str) -> String {

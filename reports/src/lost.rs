@@ -99,9 +99,13 @@ impl LostNeed<'_> {
             Some(n) => format!(" in request {n}"),
             None => ", which the run did not reach".into(),
         };
+        let share = match fmt::pct(100.0 * self.pair.share) {
+            _ if self.pair.share == 0.0 => String::new(),
+            share => format!(", {share} % of it still there"),
+        };
         let gap = self.pair.gap.map_or(String::new(), |g| format!(", shown {g} replies before"));
         format!(
-            "{} ({}) {}, needed by {}{request}{gap}",
+            "{} ({}) {}, needed by {}{request}{gap}{share}",
             one(&self.pair.fact),
             self.pair.kind.name(),
             explain::quoted_list(self.tokens),

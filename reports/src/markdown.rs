@@ -158,7 +158,7 @@ fn scores(out: &mut String, block: &ReportBlock<'_>) {
 fn folded(out: &mut String, block: &ReportBlock<'_>) {
     let mut columns = metrics::sorted_columns(|m| &m.detail);
     columns.retain(|(m, _)| block.runs.iter().any(|r| m.value(r).is_some()));
-    out.push_str("<details><summary>Facts kept by kind, waiting, tokens</summary>\n\n");
+    out.push_str("<details><summary>Waiting, tokens</summary>\n\n");
     let heads = columns.iter().map(|(_, head)| (*head).to_string());
     let head: Vec<String> = std::iter::once("strategy".to_string()).chain(heads).collect();
     let rows = block.runs.iter().map(|run| {

@@ -186,8 +186,8 @@ const LEGEND: &str = "◆ on the front of cost against recall: no other product 
     unknown. Saved: against the reference. \
     Prefix stable: share of a prompt that the next one repeats from its start (1 = only \
     appended to). Waited: for compaction, modelled. \
-    Needs kept: whose fact is in the context then, an upper bound on use. In summary: of the facts \
-    compacted away, those the summary carries.";
+    Recall: of what later messages need, the share still in the context, an upper bound on use. At risk: \
+    messages that need what a compaction took or changed, or that fetch it again.";
 
 #[cfg(test)]
 mod tests {

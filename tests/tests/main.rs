@@ -5,6 +5,7 @@ mod random;
 
 mod architect;
 mod conformance;
+mod controls;
 mod delegation;
 mod docs;
 mod exports;

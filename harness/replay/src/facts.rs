@@ -122,12 +122,15 @@ enum Author {
 }
 
 impl Author {
-    /// Returns the author of a block; `None` for a recorded message of the user or result of a tool.
+    /// Returns the author of a block; `None` for a recorded message of the user or result of a tool,
+    /// and for instructions and memory files, which are of the project.
     fn of(b: &Block, carried: &Carried) -> Option<Author> {
         if is_reply(b) || fact_place(b) == FactPlace::Summary {
             return Some(Author::Model(b.message));
         }
-        (!carried.is_recorded).then_some(Author::Strategy(b.hash))
+        let is_given =
+            carried.is_recorded || matches!(b.kind, BlockKind::Base | BlockKind::Context);
+        (!is_given).then_some(Author::Strategy(b.hash))
     }
 }
 

@@ -118,6 +118,7 @@ pub(super) const FACTS: &[Column<FactRecord, Cell>] = &[
     own!(need),
     own!(request),
     named!(found),
+    own!(share),
     named!(place),
     own!(stale),
     own!(compactions_before),
