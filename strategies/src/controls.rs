@@ -1,5 +1,5 @@
 //! Baselines: no compaction at all, with an unlimited or the real window, nothing kept at all, and lists
-//! of words that say nothing. And two techniques, a sliding window and observation masking.
+//! that state nothing. And two techniques, a sliding window and observation masking.
 
 use std::collections::HashSet;
 
@@ -124,19 +124,19 @@ impl Strategy for WordList {
         if s.billed_tokens() < limit || kept.len() == s.context.blocks().len() {
             return Flow::Proceed;
         }
-        let (mut seen, mut words) = (HashSet::new(), Vec::new());
+        let (mut listed, mut list) = (HashSet::new(), Vec::new());
         let old: Vec<Arc<Block>> =
             s.context.blocks().iter().filter(|b| !is_fixed(b)).cloned().collect();
         for word in old.iter().flat_map(|b| b.text.split_whitespace()) {
-            if word.len() >= LONG && seen.insert(word) {
-                words.push(word);
+            if word.len() >= LONG && listed.insert(word) {
+                list.push(word);
             }
         }
         if self.is_shuffled {
-            words.sort_by_key(|w| tokens::content_hash(w.as_bytes()));
+            list.sort_by_key(|w| tokens::content_hash(w.as_bytes()));
         }
         let at = kept.iter().take_while(|b| is_fixed(b)).count();
-        let list = s.synthetic(BlockKind::Reminder, Role::User, words.join(" "), origins(&old));
+        let list = s.synthetic(BlockKind::Reminder, Role::User, list.join(" "), origins(&old));
         kept.insert(at, list);
         let _ = s.compacted(CompactionKind::Clear, "list_words", Phase::MidTurn, kept);
         Flow::Proceed

@@ -145,11 +145,11 @@ fn match_words(words: &[String], text: &str) -> Match {
     words_tier(spans(text).map(in_line).max().unwrap_or(0), words.len())
 }
 
-/// Length in which the stems of a fact must stand, bytes: a few times that of a statement.
+/// Length within which the stems of a fact count, bytes: a few times that of a statement.
 const SPAN: usize = 200;
 
 /// Returns the lines of a text. A long line is cut into overlapping pieces, so that any [`SPAN`]
-/// bytes stand in one of them.
+/// bytes are in one of them.
 pub(crate) fn spans(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| {
         let starts = (0..line.len().saturating_sub(SPAN).max(1)).step_by(SPAN);

@@ -2,9 +2,9 @@
 //!
 //! Recorded replies would restore forgotten facts for free. A restatement by the model therefore
 //! counts only if the fact was visible when the reply was made; the same applies to summaries of
-//! such a restatement. Any other text that is not of the recording, and so of the strategy, may say
-//! what a message or result of the past stated. All of them must say it, not list it
-//! ([`super::said`]).
+//! such a restatement. Any other text that is not of the recording, and so of the strategy, may state
+//! what a message or result of the past did. All of them must state it, not list it
+//! ([`super::statements`]).
 //!
 //! A conversation grows at its end, so the view of a context is updated from one to the next: the
 //! cost is proportional to the blocks that differ.
@@ -128,9 +128,9 @@ impl Author {
         if is_reply(b) || fact_place(b) == FactPlace::Summary {
             return Some(Author::Model(b.message));
         }
-        let is_given =
+        let is_of_project =
             carried.is_recorded || matches!(b.kind, BlockKind::Base | BlockKind::Context);
-        (!is_given).then_some(Author::Strategy(b.hash))
+        (!is_of_project).then_some(Author::Strategy(b.hash))
     }
 }
 

@@ -10,8 +10,8 @@ use crate::session_cache::SessionCache;
 use crate::texts::{Lines, nearest};
 
 /// Returns the needs behind a recorded compaction with a fact from before it, and the history of the
-/// facts. The agent cannot have needed words that it no longer had: a reply that uses them has them
-/// from elsewhere, so only what users ask for and what the agent fetches again can be lost.
+/// facts. The agent cannot have used what it no longer had: a reply that uses it has it from
+/// elsewhere, so only what users ask for and what the agent fetches again can be lost.
 pub(crate) fn facts(session: &Session) -> (Vec<FactRecord>, Vec<FactLife>) {
     if !session.entries.iter().any(|e| matches!(e, Entry::RecordedCompaction(_))) {
         return Default::default();

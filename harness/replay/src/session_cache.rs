@@ -13,7 +13,7 @@ use ctxbench_session::matcher::Matcher;
 use ctxbench_session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::said::SaidLiteral;
+use super::statements::StatedLiteral;
 use super::texts;
 
 /// Facts of a session, and the matcher that finds them in texts.
@@ -31,8 +31,8 @@ pub(super) struct SessionCache {
     arising: HashMap<String, Vec<usize>>,
     /// Finds the units.
     matcher: Matcher,
-    /// Where the session shows each unit; `None` for words.
-    said: Vec<Option<(String, SaidLiteral)>>,
+    /// Each unit that is a literal, with where the session shows it.
+    literals: Vec<Option<(String, StatedLiteral)>>,
     /// Hashes of the recorded texts.
     recorded: HashSet<u64>,
     /// Units in the messages of users and results of tools, by id.
@@ -84,9 +84,9 @@ impl SessionCache {
             units,
             fact_of,
             matcher: Matcher::new(&alone),
-            said: alone
+            literals: alone
                 .iter()
-                .map(|f| Some((f.tokens.first()?.clone(), SaidLiteral::new(&f.tokens[0]))))
+                .map(|f| Some((f.tokens.first()?.clone(), StatedLiteral::new(&f.tokens[0]))))
                 .collect(),
             recorded: HashSet::new(),
             stated: HashMap::new(),
@@ -118,8 +118,8 @@ impl SessionCache {
             for text in parts.iter().filter_map(Part::as_prose).chain(e.standing_text()) {
                 let carried = self.carried(text);
                 for (unit, _) in carried.units() {
-                    if let Some((literal, said)) = &mut self.said[unit] {
-                        said.note(literal, text);
+                    if let Some((text_of, literal)) = &mut self.literals[unit] {
+                        literal.note(text_of, text);
                     }
                 }
                 match (e.key(), e) {
@@ -144,10 +144,13 @@ impl SessionCache {
         }
         let folded = fold(text);
         let is_recorded = self.recorded.contains(&key);
-        let says = |(unit, _): &(usize, Match)| {
-            is_recorded || self.said[*unit].as_ref().is_none_or(|(_, said)| said.is_said(&folded))
+        let states = |(unit, _): &(usize, Match)| {
+            is_recorded
+                || self.literals[*unit]
+                    .as_ref()
+                    .is_none_or(|(_, literal)| literal.is_stated(&folded))
         };
-        let units = self.matcher.find(text, &folded).into_iter().filter(says);
+        let units = self.matcher.find(text, &folded).into_iter().filter(states);
         let units = units.map(|(unit, how)| (unit as u32, how)).collect();
         let made = Arc::new(Carried { units, is_recorded });
         lock(&self.carried).entry(key).or_insert(made).clone()

@@ -10,7 +10,7 @@ use super::{Need, said, words};
 /// Minimum number of lines of a content. Fewer may be equal by chance.
 const FEWEST: usize = 5;
 
-/// Number of lines that stand for a content, evenly spread over it.
+/// Number of lines that represent a content, evenly spread over it.
 const MOST: usize = 40;
 
 /// Length of a line that is specific to its content, bytes.
@@ -44,8 +44,8 @@ impl<'a> ContentWindow<'a> {
     }
 
     /// Returns the need of the reply whose call fetched this, if at least four fifths of its lines
-    /// stand in the last result for the same file.
-    pub(super) fn shown(&mut self, shown: &'a ShownText<'a>) -> Option<Need> {
+    /// are in the last result for the same file.
+    pub(super) fn note_result(&mut self, shown: &'a ShownText<'a>) -> Option<Need> {
         let (at, reply, files) = self.calls.remove(shown.key)?;
         let lines: Vec<&str> = shown.texts.iter().flat_map(|t| own_lines(t)).collect();
         let last = files.iter().filter_map(|file| self.shown.get(file)).max_by_key(|last| last.at);

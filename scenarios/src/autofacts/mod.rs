@@ -106,7 +106,7 @@ fn find(session: &Session) -> Vec<Fact> {
         match event {
             FactEvent::ShownText(shown) => {
                 window.literals.note_shown(shown);
-                by_content.extend(window.content.shown(shown));
+                by_content.extend(window.content.note_result(shown));
                 window.statements.note_shown(shown, stems, &mut vocabulary);
             }
             FactEvent::Reply(at, reply) => {
