@@ -3,11 +3,13 @@
 use ctxbench_core::host::Event as Noted;
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
+use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::{
     FactRecord, IntegrityFailure, Recall, RequestRecord, RunRecord, ScenarioInfo, Status,
     StrategyInfo, Summary,
 };
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
 
 use super::conversation::Conversation;
@@ -89,6 +91,7 @@ pub fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
     let source = s.session.header.source.as_ref();
     ScenarioInfo {
         id: s.id.clone(),
+        content: content(&s.session),
         title: s.title.clone(),
         scale: s.scale,
         why: s.why.clone(),
@@ -99,6 +102,12 @@ pub fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
         warnings: [&s.warnings[..], remarks].concat(),
         counted_as: s.counted_as.clone(),
     }
+}
+
+/// Returns the hash of the entries and facts of a session.
+fn content(session: &Session) -> String {
+    let json = serde_json::to_vec(&(&session.entries, &session.facts)).unwrap_or_default();
+    format!("{:016x}", content_hash(&json))
 }
 
 /// Describes a strategy without its settings. `program` = name and version that a program reported.

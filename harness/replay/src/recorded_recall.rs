@@ -25,8 +25,19 @@ pub(crate) fn facts(session: &Session) -> (Vec<FactRecord>, Vec<FactLife>) {
     let mut seen = vec![false; known.fact_of().len()];
     let mut arisen: HashMap<&str, u64> = HashMap::new();
     let mut summary = "";
-    let (mut compactions, mut replies) = (0, 0);
-    for e in session.entries.iter().filter(|e| e.agent().is_none()) {
+    let (mut compactions, mut requests) = (0, 0);
+    for e in &session.entries {
+        // Requests are counted as in the row: one for each call with counters.
+        let request = requests;
+        requests += u64::from(match e {
+            Entry::Assistant(a) => a.usage.is_some(),
+            Entry::RecordedCall(_) => true,
+            Entry::RecordedCompaction(c) => c.usage.is_some(),
+            _ => false,
+        });
+        if e.agent().is_some() {
+            continue;
+        }
         if let Entry::RecordedCompaction(c) = e {
             summary = c.summary.as_deref().unwrap_or_default();
             seen.fill(false);
@@ -61,7 +72,7 @@ pub(crate) fn facts(session: &Session) -> (Vec<FactRecord>, Vec<FactLife>) {
                 need: key.to_string(),
                 counts: is_kept || can_be_lost,
                 exposed: Some(true),
-                request: Some(replies),
+                request: Some(request),
                 found: if is_kept { Match::Verbatim } else { Match::Absent },
                 share,
                 place: if is_kept { FactPlace::Summary } else { FactPlace::Nowhere },
@@ -70,7 +81,6 @@ pub(crate) fn facts(session: &Session) -> (Vec<FactRecord>, Vec<FactLife>) {
             });
         }
         known.stated(key).for_each(|unit| seen[unit] = true);
-        replies += u64::from(matches!(e, Entry::Assistant(_)));
         arisen.insert(key, compactions);
     }
     (records, lives)

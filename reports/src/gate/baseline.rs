@@ -38,6 +38,8 @@ pub struct BaselineRow {
     pub scenario: String,
     pub strategy: String,
     pub model: String,
+    /// Hash of the session with its facts.
+    pub content: String,
     /// Context window, tokens.
     pub window: u64,
     pub status: Status,
@@ -76,10 +78,11 @@ impl Baseline {
 
 impl BaselineRow {
     /// Keys of a row in the file, without the figures.
-    const FIELDS: [&str; 8] = [
+    const FIELDS: [&str; 9] = [
         "scenario",
         "strategy",
         "model",
+        "content",
         "window",
         "status",
         "steps_completed",
@@ -93,6 +96,7 @@ impl BaselineRow {
             scenario: run.scenario.id.clone(),
             strategy: run.strategy.label.clone(),
             model: run.model.clone(),
+            content: run.scenario.content.clone(),
             window: run.window,
             status: run.status,
             steps_completed: run.summary.steps_completed,

@@ -137,9 +137,9 @@ impl Checks {
         );
     }
 
-    /// Returns true if both rows were measured on the same session, judged by its length, and in the
-    /// same window; otherwise adds a failed check. More steps in a longer session are not an improvement, and the cost of
-    /// the two sessions cannot be compared.
+    /// Returns true if both rows were measured on the same session and in the same window; otherwise
+    /// adds a failed check. Figures of other sessions, or of the same one with other facts, cannot be
+    /// compared.
     fn same_session(&mut self, base: &BaselineRow, new: &BaselineRow) -> bool {
         // A completed run cannot take more steps in the same session.
         let whole = (base.status == Status::Completed).then_some(base.steps_completed);
@@ -149,6 +149,8 @@ impl Checks {
         };
         let text = if let Some((b, n)) = lengths {
             format!("another session than in the baseline ({b} → {n} recorded steps)")
+        } else if !new.content.is_empty() && base.content != new.content {
+            "another session than in the baseline (same length, other texts or facts)".into()
         } else if base.window != new.window {
             format!("another window than in the baseline ({} → {} tokens)", base.window, new.window)
         } else {

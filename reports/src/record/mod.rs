@@ -106,6 +106,9 @@ pub struct RunRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioInfo {
     pub id: String,
+    /// Hash of the session with its facts; empty for a session that did not run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content: String,
     /// Title in one line.
     pub title: String,
     /// Factor of the window and of all absolute token constants.

@@ -1,5 +1,7 @@
 //! Needs of content: a call fetches again what an earlier call showed, and what has not changed since.
 
+use std::collections::VecDeque;
+
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use ctxbench_session::fact::FactKind;
@@ -13,6 +15,9 @@ const FEWEST: usize = 5;
 /// Number of lines that represent a content, evenly spread over it.
 const MOST: usize = 40;
 
+/// Number of results that are compared for each file.
+const NEWEST: usize = 8;
+
 /// Length of a line that is specific to its content, bytes.
 const LINE: std::ops::RangeInclusive<usize> = 12..=200;
 
@@ -21,12 +26,12 @@ const LINE: std::ops::RangeInclusive<usize> = 12..=200;
 pub(super) struct ContentWindow<'a> {
     /// Calls that name files and do not write them: number and id of the reply, names of the files.
     calls: HashMap<&'a str, (usize, &'a str, Vec<String>)>,
-    /// Last result of a call that names a file, by the name.
-    shown: HashMap<String, LastResult<'a>>,
+    /// Newest results of calls that name a file, by the name, oldest first.
+    shown: HashMap<String, VecDeque<FileResult<'a>>>,
 }
 
 #[derive(Clone)]
-struct LastResult<'a> {
+struct FileResult<'a> {
     /// Id of the call, and the number of its reply.
     call: &'a str,
     at: usize,
@@ -43,27 +48,35 @@ impl<'a> ContentWindow<'a> {
         }
     }
 
-    /// Returns the need of the reply whose call fetched this, if at least four fifths of its lines
-    /// are in the last result for the same file.
+    /// Returns the need of the reply whose call fetched this, if at least four fifths of its lines are
+    /// in an earlier result for the same file.
     pub(super) fn note_result(&mut self, shown: &'a ShownText<'a>) -> Option<Need> {
         let (at, reply, files) = self.calls.remove(shown.key)?;
-        let lines: Vec<&str> = shown.texts.iter().flat_map(|t| own_lines(t)).collect();
-        let last = files.iter().filter_map(|file| self.shown.get(file)).max_by_key(|last| last.at);
+        let lines = shown.texts.iter().flat_map(|t| own_lines(t));
         let mut seen = HashSet::default();
-        let distinct: Vec<&str> = lines.iter().copied().filter(|l| seen.insert(*l)).collect();
-        let again = last.filter(|last| last.at < at).and_then(|last| {
-            let same = || distinct.iter().filter(|l| last.lines.contains(*l));
-            let n = same().count();
-            if n < FEWEST || n * 5 < distinct.len() * 4 {
-                return None;
-            }
-            let step = n.div_ceil(MOST);
-            let tokens = same().step_by(step).map(ToString::to_string).collect();
-            let need = Need::literal("", last.call, reply, at - last.at);
-            Some(Need { kind: FactKind::Content, tokens, ..need })
+        let distinct: Vec<&str> = lines.into_iter().filter(|l| seen.insert(*l)).collect();
+        let same = |earlier: &FileResult<'_>| -> Vec<&str> {
+            distinct.iter().copied().filter(|l| earlier.lines.contains(l)).collect()
+        };
+        let is_again =
+            |lines: &[&str]| lines.len() >= FEWEST && lines.len() * 5 >= distinct.len() * 4;
+        let earlier = files.iter().filter_map(|file| self.shown.get(file)).flatten();
+        let again = earlier.filter(|e| e.at < at).map(|e| (e, same(e)));
+        let newest = again.filter(|(_, lines)| is_again(lines)).max_by_key(|(e, _)| e.at);
+        let again = newest.map(|(earlier, lines)| {
+            let step = lines.len().div_ceil(MOST);
+            let tokens = lines.into_iter().step_by(step).map(str::to_string).collect();
+            let need = Need::literal("", earlier.call, reply, at - earlier.at);
+            Need { kind: FactKind::Content, tokens, ..need }
         });
-        let result = LastResult { call: shown.key, at, lines: distinct.into_iter().collect() };
-        self.shown.extend(files.into_iter().map(|file| (file, result.clone())));
+        let result = FileResult { call: shown.key, at, lines: seen };
+        for file in files {
+            let results = self.shown.entry(file).or_default();
+            if results.len() == NEWEST {
+                results.pop_front();
+            }
+            results.push_back(result.clone());
+        }
         again
     }
 }

@@ -180,6 +180,10 @@ fn unchanged_content_that_is_fetched_again_is_needed() {
     // Two of ten lines are others: eight are needed. Three are too many.
     assert_eq!(read(read(Story::new("go"), 0), 3).facts()[0].tokens.len(), 8);
     assert_eq!(read(read(Story::new("go"), 0), 4).facts(), []);
+    // Another call that names the file is between.
+    let search = json!({"pattern": "let", "path": "/w/src/auth.rs"});
+    let between = read(read(Story::new("go"), 0).call("", "grep", search, "3 matches"), 0);
+    assert_eq!(between.facts()[0].needs, ["a3"]);
     let write = json!({"path": "/w/src/auth.rs", "old_string": "a", "new_string": "b"});
     assert_eq!(read(Story::new("go"), 0).call("", "edit", write, &lines(0)).facts(), []);
 }
