@@ -26,6 +26,10 @@ class Session:
     messages: dict = field(default_factory=dict)
     facts: list = field(default_factory=list)
     tools: dict = field(default_factory=dict)
+    # Every text that the session records.
+    recorded: list = field(default_factory=list)
+    # Of these, instructions and memory files.
+    standing: list = field(default_factory=list)
 
 
 def arguments(value):
@@ -76,6 +80,9 @@ def read(path):
             session.id = line["id"]
         elif kind == "fact":
             session.facts.append(line)
+        elif kind in ("system", "context", "memory", "repo_map", "reminder"):
+            session.standing.append(line.get("text") or "")
+            session.recorded += session.standing[-1:]
         elif kind == "tools":
             session.tools[agent] = line["definitions"]
         elif kind in ("user", "assistant", "tool"):
@@ -95,6 +102,7 @@ def read(path):
                 turns[agent] = turns.get(agent, 0) + 1
             step, turn = replies.get(agent, 0), turns.get(agent, 0)
             texts = [t for t in texts if t]
+            session.recorded += texts
             session.messages[name] = Message(name, kind, texts, agent, step, turn, count)
             if kind == "assistant":
                 replies[agent] = step + 1
