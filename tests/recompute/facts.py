@@ -166,7 +166,7 @@ class Window:
         self.forms, self.recorded = {}, set(session.recorded)
         self.units = {(f["id"], n): (f, u) for f in session.facts for n, u in enumerate(units(f))}
         self.showings = {
-            u: Showings(u, session.recorded) for _, u in self.units.values() if isinstance(u, str)
+            u: Showings(u, session.prose) for _, u in self.units.values() if isinstance(u, str)
         }
 
     def text(self, item):
