@@ -4,7 +4,7 @@ import functools
 import re
 from pathlib import Path
 
-QUOTES = str.maketrans({c: "'" for c in "\"`\u2018\u2019\u201c\u201d\u00b4\u201e\u00ab\u00bb"})
+QUOTES = str.maketrans({c: None for c in "'\"`\u2018\u2019\u201c\u201d\u00b4\u201e\u00ab\u00bb"})
 NUMBER = re.compile(r"(?<![\w.])\d[\d,_]*(?:\.\d+)?(?![\w])")
 RESTED = 5
 
