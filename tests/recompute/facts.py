@@ -1,10 +1,10 @@
-"""Retention: which facts a prompt shows, and which (fact, need) pairs count."""
+"""Recall: which facts a prompt shows, and which (fact, need) pairs there are."""
 
 import functools
 import re
 from pathlib import Path
 
-QUOTES = str.maketrans({c: "'" for c in "\"`\u2018\u2019\u201c\u201d\u00b4\u201e\u00ab\u00bb"})
+QUOTES = str.maketrans({c: None for c in "'\"`\u2018\u2019\u201c\u201d\u00b4\u201e\u00ab\u00bb"})
 NUMBER = re.compile(r"(?<![\w.])\d[\d,_]*(?:\.\d+)?(?![\w])")
 RESTED = 5
 
@@ -53,17 +53,74 @@ class Text:
         value = float(literal.strip().replace(",", "").replace("_", ""))
         return value >= 100 and value in self.numbers
 
-    def carries(self, fact):
-        words = fact.get("words")
-        if words and not fact.get("tokens"):
-            enough = -(-2 * len(words) // 3)
-            return any(sum(w in said for w in words) >= enough for said in self.said)
-        return all(self.has(literal) for literal in fact["tokens"])
+    def carries(self, unit):
+        if isinstance(unit, str):
+            return self.has(unit)
+        return any(sum(w in said for w in unit) >= -(-2 * len(unit) // 3) for said in self.said)
 
     @functools.cached_property
     def said(self):
-        """The stems of each line."""
-        return [{stem(w) for w in re.findall(r"\w+", line)} for line in self.text.splitlines()]
+        """The stems of each line, and of a long one those of each 400 bytes, half of them shared."""
+        pieces = []
+        for line in self.text.splitlines():
+            line = line.encode()
+            starts = range(0, max(len(line) - 200, 1), 200)
+            pieces += [line[at : at + 400].decode(errors="ignore") for at in starts]
+        return [{stem(w) for w in re.findall(r"\w+", piece)} for piece in pieces]
+
+
+def units(fact):
+    """What is looked for by itself: each literal, or the stems of a fact without any."""
+    return fact.get("tokens") or [tuple(fact.get("words", ()))]
+
+
+def near(text, at, length):
+    """The text within 100 bytes on each side of a literal, from the next blank on."""
+    start = next((i for i in range(at - 1, -1, -1) if text[i].isspace()), 0)
+    blank = re.compile(r"\s").search(text, at + length)
+    end = blank.start() if blank else len(text)
+    before = text[:start].encode()[-100:].decode(errors="ignore")
+    return before + "\n" + text[end:].encode()[:100].decode(errors="ignore")
+
+
+def words(text):
+    return {w.lower() for w in re.findall(r"[^\W_]+", text) if len(w.encode()) >= 3}
+
+
+class Showings:
+    """Where the recorded texts show a literal, and whether another text says it."""
+
+    def __init__(self, literal, recorded):
+        self.literal, self.places = folded(literal), []
+        for text in recorded:
+            at = text.find(literal)
+            if at < 0 or not literal or len(self.places) == 32:
+                continue
+            start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+            line = text[start : end if end >= 0 else None]
+            place = (words(near(line, at - start, len(literal))), words(near(text, at, len(literal))))
+            if place not in self.places:
+                self.places.append(place)
+
+    def said_in(self, text):
+        ats = [m.start() for m in re.finditer(f"(?={re.escape(self.literal)})", text)]
+        if not self.places or not ats:
+            return True
+        return any(self.said_at(text, at) for at in ats[:32])
+
+    def said_at(self, text, at):
+        end = at + len(self.literal)
+        for edge in (at, end):
+            if text[edge - 1 : edge].isalnum() and edge > 0 and text[edge : edge + 1].isalnum():
+                return False
+        around = near(text, at, len(self.literal))
+        short = {w for w in around.split() if len(w.encode()) <= 5 and any(map(str.isalpha, w))}
+        sentence, found = len(short) >= len(around.split()) / 5, words(around)
+        return any(
+            sentence and len(line & found) >= min(2, len(line))
+            or len(copy) >= 2 and len(copy & found) >= 0.8 * len(copy)
+            for line, copy in self.places
+        )
 
 
 def pairs(session):
@@ -74,7 +131,8 @@ def pairs(session):
         for need in fact["needs"]:
             message = session.messages[need]
             same = (arises.agent, arises.turn) == (message.agent, message.turn)
-            if same and replies_between(session, arises, message) < RESTED:
+            again = fact["kind"] == "content"
+            if not again and same and replies_between(session, arises, message) < RESTED:
                 continue
             if arises.agent != message.agent and not said(session, fact, message):
                 continue
@@ -90,11 +148,14 @@ def replies_between(session, arises, need):
 def said(session, fact, need):
     """Whether the window of the need has the fact from some message before it."""
     return any(
-        Text(t).carries(fact)
+        all(Text(t).carries(u) for u in units(fact))
         for m in session.messages.values()
         if m.agent == need.agent and m.place < need.place
         for t in m.texts
     )
+
+
+form_of = functools.cache(Text)
 
 
 class Window:
@@ -102,16 +163,30 @@ class Window:
 
     def __init__(self, session, texts):
         self.session, self.texts = session, texts
-        self.forms = {}
+        self.forms, self.recorded = {}, set(session.recorded)
+        self.units = {(f["id"], n): (f, u) for f in session.facts for n, u in enumerate(units(f))}
+        self.showings = {
+            u: Showings(u, session.prose) for _, u in self.units.values() if isinstance(u, str)
+        }
 
     def text(self, item):
         sha = item["sha256"]
         if sha not in self.forms:
-            self.forms[sha] = Text(self.texts[sha]) if sha in self.texts else None
+            self.forms[sha] = form_of(self.texts[sha]) if sha in self.texts else None
         return self.forms[sha]
 
-    def follow(self, lines, facts):
-        """Per line the set of facts it shows by item: a list of (item, ids)."""
+    @functools.cache
+    def shown(self, form):
+        """The units that a text contains, and says unless it is a recorded one."""
+        is_recorded = form.text in self.recorded
+        return {
+            key for key, (_, unit) in self.units.items()
+            if form.carries(unit)
+            and (is_recorded or isinstance(unit, tuple) or self.showings[unit].said_in(form.folded))
+        }
+
+    def follow(self, lines):
+        """Per line the set of units it shows by item: a list of (item, units)."""
         out, made, before, answered = [], {}, set(), None
         # Visible facts since the previous summary, and the sources of the newest summary.
         since, last, asked = set(), None, False
@@ -128,7 +203,7 @@ class Window:
                 if form is None:
                     shown.append((item, None))
                     continue
-                ids = {f["id"] for f in facts if form.carries(f)}
+                ids = set(self.shown(form))
                 if written(item):
                     ids = made.setdefault(sha, ids & last) if sha not in before else made[sha]
                 elif item["role"] == "assistant" and item["kind"] != "base":
@@ -136,11 +211,14 @@ class Window:
                     # the same text; anywhere else it is shown again.
                     newest = sha not in before and at > max(held, default=-1)
                     if newest or sha not in made:
-                        made[sha] = ids & self.known(answered, facts)
+                        made[sha] = ids & self.known(answered)
                     ids = made[sha]
+                elif form.text not in self.recorded and line["purpose"] == "sample":
+                    # A strategy's own text may say what had been stated when it was first sent.
+                    ids = made.setdefault(sha, ids & self.stated(line["step"], line.get("agent")))
                 elif item["kind"] == "summary_prompt":
                     # It quotes replies, and a quotation is not a new mention.
-                    ids &= since | self.arisen(answered, facts)
+                    ids &= since | self.arisen(answered)
                 shown.append((item, ids))
             out.append(shown)
             seen = set().union(*(ids for _, ids in shown if ids))
@@ -152,22 +230,32 @@ class Window:
             before = now if line["purpose"] == "sample" else before | now
         return out
 
-    def arisen(self, answered, facts):
-        """Facts that no normal request can have shown yet."""
+    @functools.cache
+    def stated(self, step, agent):
+        """Units that users, results and standing texts stated up to a step, or that arose before it."""
+        before = [m for m in self.session.messages.values() if m.agent == agent and m.step <= step]
+        said = [t for m in before if m.role != "assistant" for t in m.texts]
+        arose = {m.id for m in before if m.role != "assistant" or m.step < step}
+        return {
+            key for key, (f, _) in self.units.items() if f["arises"] in arose
+        }.union(*(self.shown(form_of(t)) for t in said + self.session.standing))
+
+    def arisen(self, answered):
+        """Units that no normal request can have shown yet."""
         step = answered[0] if answered else 0
         of = self.session.messages
-        return {f["id"] for f in facts if of[f["arises"]].step >= step}
+        return {key for key, (f, _) in self.units.items() if of[f["arises"]].step >= step}
 
-    def known(self, answered, facts):
+    def known(self, answered):
         """What the reply to this request may say: what was visible, and what arises in it."""
         if answered is None:
-            return {f["id"] for f in facts}
+            return set(self.units)
         step, seen = answered
         arising = set()
-        for f in facts:
+        for unit, (f, _) in self.units.items():
             m = self.session.messages[f["arises"]]
             if m.role == "assistant" and m.step == step:
-                arising.add(f["id"])
+                arising.add(unit)
         return seen | arising
 
 
@@ -181,16 +269,15 @@ def written(item):
     return item["kind"] in ("summary", "compaction")
 
 
-def retention(session, lines, texts):
-    """(share kept in per cent, pairs, pairs undecided for want of a text, verdict per pair)."""
-    facts = session.facts
+def recall(session, lines, texts):
+    """(share of pairs in per cent, pairs, pairs undecided for want of a text, verdict per pair)."""
     counted = pairs(session)
     kept, unsure, verdicts = 0, 0, {}
     shown = {}
     for fact, need in counted:
         if need.agent not in shown:
             own = [r for r in lines if r.get("agent") == need.agent]
-            shown[need.agent] = own, Window(session, texts).follow(own, facts)
+            shown[need.agent] = own, Window(session, texts).follow(own)
         own, by_line = shown[need.agent]
         verdict = False
         # A request beyond the path can have this step before the message was said.
@@ -201,10 +288,12 @@ def retention(session, lines, texts):
                 continue
             if (line["purpose"], line["status"], line["step"]) != ("sample", "ok", need.step):
                 continue
-            rest = [(i, ids) for i, ids in items if not is_message(i, need, texts)]
-            if any(ids and fact["id"] in ids for _, ids in rest):
+            rest = [ids for i, ids in items if not is_message(i, need, texts)]
+            seen = set().union(*(ids for ids in rest if ids))
+            # Different items may show different literals.
+            if all((fact["id"], n) in seen for n in range(len(units(fact)))):
                 verdict = True
-            elif any(ids is None for _, ids in rest):
+            elif any(ids is None for ids in rest):
                 verdict = None
             break
         verdicts[fact["id"], need.id] = verdict

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recomputes the main figures of `summary.csv` and the retention of `facts.csv` from a trace, in another language and from the
+"""Recomputes the main figures of `summary.csv` and the pairs of `facts.csv` from a trace, in another language and from the
 description in docs/method.md and docs/formats.md alone.
 
     ctxbench run login-bug --transport direct --trace run.trace --out run
@@ -102,7 +102,7 @@ class Run:
                 out["cache_read_tokens"], out["cache_write_tokens"] = reads, writes
             out["prefix_stability"] = stability(self)
         if session is not None and not edited:
-            out["retention"] = facts.retention(session, self.lines, self.texts)
+            out["recall"] = facts.recall(session, self.lines, self.texts)
         return out
 
 
@@ -178,7 +178,7 @@ def nearest(value):
 def compare(name, ours, theirs):
     """A line of the table, and whether the two agree."""
     note = ""
-    if name == "retention":
+    if name == "recall":
         share, count, unsure, _ = ours
         if unsure and theirs != "n/a":
             low, high = share, share + 100 * unsure / count
@@ -198,7 +198,7 @@ def arguments():
     p.add_argument("trace", help="file that `run --trace` wrote")
     p.add_argument("out", help="results folder of the same run")
     p.add_argument("--session", action="append", default=[], metavar="FILE",
-                   help="session JSONL or scenario TOML, for retention (repeat)")
+                   help="session JSONL or scenario TOML, for recall (repeat)")
     p.add_argument("--models", default=MODELS, metavar="DIR",
                    help="folder of models.toml and rules.toml (default: those of this checkout)")
     p.add_argument("--vocabulary", metavar="FILE",
@@ -222,7 +222,7 @@ def main():
     with open(Path(args.out) / "facts.csv", encoding="utf-8", newline="") as f:
         kept = shares(csv.DictReader(f))
     for key, row in rows.items():
-        row["retention"] = kept.get(key, "n/a")
+        row["recall"] = kept.get(key, "n/a")
     if len(rows) < len(table):
         raise ValueError("several models, summarisers or seeds: a trace does not tell them apart")
     vocabulary = O200k(args.vocabulary) if args.vocabulary else None
@@ -285,7 +285,7 @@ def explain(run, figures, wrong):
     for line, billed in run.differs:
         print(f"    request {line.get('agent', '')} {line['seq']}: read, written {billed},"
               f" trace {(line['cache_read'], line['cache_write'])}")
-    for (fact, need), verdict in figures.get("retention", [{}])[-1].items():
+    for (fact, need), verdict in figures.get("recall", [{}])[-1].items():
         print(f"    {fact} for {need}: {verdict}")
 
 

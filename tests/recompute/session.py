@@ -26,6 +26,11 @@ class Session:
     messages: dict = field(default_factory=dict)
     facts: list = field(default_factory=list)
     tools: dict = field(default_factory=dict)
+    # Every text that the session records, and those that are no calls.
+    recorded: list = field(default_factory=list)
+    prose: list = field(default_factory=list)
+    # Of these, instructions and memory files.
+    standing: list = field(default_factory=list)
 
 
 def arguments(value):
@@ -76,6 +81,10 @@ def read(path):
             session.id = line["id"]
         elif kind == "fact":
             session.facts.append(line)
+        elif kind in ("system", "repo_map", "memory", "file"):
+            session.standing.append(line.get("text") or "")
+            session.recorded += session.standing[-1:]
+            session.prose += session.standing[-1:]
         elif kind == "tools":
             session.tools[agent] = line["definitions"]
         elif kind in ("user", "assistant", "tool"):
@@ -87,6 +96,8 @@ def read(path):
                 else:
                     texts.append(part.get("text"))
             calls += line.get("calls", [])
+            session.prose += [t for t in texts if t]
+            session.recorded += [arguments(c["arguments"]) for c in calls]
             texts += [f"{c['name']} {arguments(c['arguments'])}" for c in calls]
             name = line.get("call_id") if kind == "tool" else line.get("id") or f"m{count}"
             if kind == "tool" and agent is None:
@@ -95,6 +106,7 @@ def read(path):
                 turns[agent] = turns.get(agent, 0) + 1
             step, turn = replies.get(agent, 0), turns.get(agent, 0)
             texts = [t for t in texts if t]
+            session.recorded += texts
             session.messages[name] = Message(name, kind, texts, agent, step, turn, count)
             if kind == "assistant":
                 replies[agent] = step + 1

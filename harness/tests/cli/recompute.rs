@@ -131,7 +131,7 @@ fn needs_of_a_recording() {
     let session = here.path("rollout.jsonl");
     let told = confirmed(&here, &["--session".as_ref(), &*session]);
     assert!(told.contains("in part or not at all: as-recorded\n"), "{told}");
-    assert_eq!(rows(&told, "retention"), strategies.len(), "{told}");
+    assert_eq!(rows(&told, "recall"), strategies.len(), "{told}");
     let facts = here.csv("out/facts.csv");
     assert!(facts.iter().any(|r| r["found"] == "absent"), "no strategy forgets anything");
 }
@@ -192,7 +192,7 @@ fn changed_figure_is_found() {
     }
     here.write("changed/summary.csv", &summary);
     here.write("changed/facts.csv", facts.replacen(",verbatim,", ",absent,", 1));
-    found("retention");
+    found("recall");
 }
 
 /// Increments a figure in the first row of a summary by 0.00001 if it has decimals, or else by 1.
