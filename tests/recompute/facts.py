@@ -117,7 +117,7 @@ class Showings:
         short = {w for w in around.split() if len(w.encode()) <= 5 and any(map(str.isalpha, w))}
         sentence, found = len(short) >= len(around.split()) / 5, words(around)
         return any(
-            sentence and len(line & found) >= min(2, len(line))
+            sentence and len(line & found) >= min(2, (len(line) + 1) // 2)
             or len(copy) >= 2 and len(copy & found) >= 0.8 * len(copy)
             for line, copy in self.places
         )

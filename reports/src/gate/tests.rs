@@ -157,6 +157,15 @@ fn a_session_that_has_grown_or_shrunk_is_another_one_whatever_it_costs() {
 }
 
 #[test]
+fn a_session_of_the_same_length_with_other_facts_is_another_one() {
+    let said = "login-bug × codex: another session than in the baseline (same length, other texts or \
+                facts), so its figures are not compared";
+    let edited = |r: &mut RunRecord| r.scenario.content = "5".into();
+    assert_eq!(checks_of(|_| {}, edited), [(Outcome::Fail, said.into())]);
+    assert_eq!(checks_of(|b| b.content = "5".into(), edited), []);
+}
+
+#[test]
 fn who_gets_further_in_the_same_session_is_better() {
     let died = |b: &mut BaselineRow| (b.status, b.steps_completed) = (Status::Overflow, 24);
     let further = "login-bug × codex: status overflow → completed, steps 24 → 120; its other \

@@ -257,7 +257,7 @@ pub(super) fn largest_reply(window: u64, most: u64, input: u64, scale: f64) -> u
     most.min(free.max(1))
 }
 
-/// How failures are told by the words of the provider's answer, in lower case.
+/// How failures are told by the text of the provider's answer, in lower case.
 #[derive(Deserialize)]
 struct Failures {
     too_large: Vec<[String; 2]>,
