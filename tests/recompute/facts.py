@@ -269,8 +269,9 @@ def written(item):
     return item["kind"] in ("summary", "compaction")
 
 
-def recall(session, lines, texts):
-    """(share of pairs in per cent, pairs, pairs undecided for want of a text, verdict per pair)."""
+def recall(session, lines, texts, parts):
+    """(share of pairs in per cent, pairs, pairs undecided for want of a text, verdict per pair). Adds
+    to `parts` the share of each pair's literals."""
     counted = pairs(session)
     kept, unsure, verdicts = 0, 0, {}
     shown = {}
@@ -280,6 +281,7 @@ def recall(session, lines, texts):
             shown[need.agent] = own, Window(session, texts).follow(own)
         own, by_line = shown[need.agent]
         verdict = False
+        parts[fact["id"], need.id] = 0
         # A request beyond the path can have this step before the message was said.
         said_now = need.role != "user"
         for line, items in zip(own, by_line):
@@ -291,7 +293,9 @@ def recall(session, lines, texts):
             rest = [ids for i, ids in items if not is_message(i, need, texts)]
             seen = set().union(*(ids for ids in rest if ids))
             # Different items may show different literals.
-            if all((fact["id"], n) in seen for n in range(len(units(fact)))):
+            there = [(fact["id"], n) in seen for n in range(len(units(fact)))]
+            parts[fact["id"], need.id] = sum(there) / len(there)
+            if all(there):
                 verdict = True
             elif any(ids is None for ids in rest):
                 verdict = None

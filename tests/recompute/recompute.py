@@ -41,6 +41,8 @@ class Run:
         self.models = models
         self.lines = []
         self.texts = {}
+        # The share of each pair's literals.
+        self.parts = {}
         self.differs = []
 
     def add(self, line):
@@ -102,7 +104,7 @@ class Run:
                 out["cache_read_tokens"], out["cache_write_tokens"] = reads, writes
             out["prefix_stability"] = stability(self)
         if session is not None and not edited:
-            out["recall"] = facts.recall(session, self.lines, self.texts)
+            out["recall"] = facts.recall(session, self.lines, self.texts, self.parts)
         return out
 
 
@@ -220,7 +222,8 @@ def main():
         table = list(csv.DictReader(f))
     rows = {(plain(r["scenario"]), plain(r["strategy"])): r for r in table}
     with open(Path(args.out) / "facts.csv", encoding="utf-8", newline="") as f:
-        kept = shares(csv.DictReader(f))
+        pairs = list(csv.DictReader(f))
+        kept = shares(pairs)
     for key, row in rows.items():
         row["recall"] = kept.get(key, "n/a")
     if len(rows) < len(table):
@@ -241,6 +244,9 @@ def main():
             continue
         run, session = runs[key], known.get(key[0])
         figures = run.figures(session)
+        if "recall" in figures and not figures["recall"][2]:
+            own = [p for p in pairs if (plain(p["scenario"]), plain(p["strategy"])) == key]
+            figures |= over_events(run.parts, own)
         for name, value in figures.items():
             text, good, note = compare(name, value, row[name])
             mark = "" if good else "  DIFFERS"
@@ -271,6 +277,23 @@ def shares(pairs):
             key = (plain(pair["scenario"]), plain(pair["strategy"]))
             found.setdefault(key, []).append(pair["found"] != "absent")
     return {key: str(100 * sum(all_) / len(all_)) for key, all_ in found.items()}
+
+
+def over_events(parts, pairs):
+    """Recall over all needs and over those at risk. Which needs these are is what facts.csv has."""
+    needs = [p for p in pairs if p["counts"] == "true" and p["undelivered"] == "false"]
+    risk = [p for p in needs if p["exposed"] == "true" or p["kind"] == "content"]
+    (all_, _), (at_risk, count) = events(parts, needs), events(parts, risk)
+    return {"recall_pct": all_, "recall_at_risk_pct": at_risk, "at_risk": count}
+
+
+def events(parts, pairs):
+    """The mean share of the messages with these pairs, per cent, and their number."""
+    by_need = {}
+    for p in pairs:
+        by_need.setdefault(p["need"], []).append(parts[plain(p["fact"]), plain(p["need"])])
+    means = [sum(own) / len(own) for own in by_need.values()]
+    return (100 * sum(means) / len(means) if means else None), len(means)
 
 
 def plain(cell):
