@@ -117,7 +117,7 @@ function cheapest(of, points) {
     ? h("p", { class: "answer" }, "Cheapest of those that lose at most ", state.lose,
       " points of recall against ", of.against, ": ", h("b", {}, nameOf(best)),
       ` (cost ${best.cost}, recall ${best.kept}).`)
-    : h("p", { class: "answer" }, "No product that compacted and finished loses so little.");
+    : h("p", { class: "answer" }, "No product that finished loses so little.");
 }
 
 function frontView() {
