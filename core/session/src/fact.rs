@@ -5,7 +5,7 @@ use serde_with::skip_serializing_none;
 
 use crate::gist;
 
-/// The kind of a fact. RecallTracker is reported per kind.
+/// The kind of a fact. Recall is reported per kind.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
