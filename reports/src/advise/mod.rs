@@ -178,7 +178,7 @@ const PICKED: &str = "The value was picked on the sessions that it is told of, s
                       others.";
 
 /// Builds the report of a product from its rows. Compares the sessions that every ranked value
-/// finished; who fails often is not ranked ([`front::common`]).
+/// finished; who fails often is not ranked (`front::common`).
 pub fn advise(tried: Tried<'_>) -> Advice {
     let Tried { product, changes, runs, recorded, left_out, mut limits, effect } = tried;
     let all: Vec<&RunRecord> = runs.iter().collect();
