@@ -70,6 +70,11 @@ impl SessionContent {
         hasher.part(&(&scenario.faults, scenario.facts_found));
         SessionContent { hash: hasher.hash.finalize().into(), bytes }
     }
+
+    /// Returns the first 16 hexadecimal digits of the hash.
+    pub(crate) fn short(&self) -> String {
+        hex(&self.hash, 8)
+    }
 }
 
 /// Identifies the running program. A different build, or one with additional strategies, computes

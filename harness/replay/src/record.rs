@@ -3,17 +3,16 @@
 use ctxbench_core::host::Event as Noted;
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
-use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::{
     FactRecord, IntegrityFailure, Recall, RequestRecord, RunRecord, ScenarioInfo, Status,
     StrategyInfo, Summary,
 };
 use ctxbench_scenarios::Scenario;
-use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
 
 use super::conversation::Conversation;
 use super::{compactions, delegation, resume};
+use crate::keys::SessionContent;
 use crate::options::Replayed;
 use crate::rewind;
 use crate::scene::{FinishedRun, Scene};
@@ -91,7 +90,7 @@ pub fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
     let source = s.session.header.source.as_ref();
     ScenarioInfo {
         id: s.id.clone(),
-        content: content(&s.session),
+        content: SessionContent::new(s).short(),
         title: s.title.clone(),
         scale: s.scale,
         why: s.why.clone(),
@@ -102,12 +101,6 @@ pub fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
         warnings: [&s.warnings[..], remarks].concat(),
         counted_as: s.counted_as.clone(),
     }
-}
-
-/// Returns the hash of the entries and facts of a session.
-fn content(session: &Session) -> String {
-    let json = serde_json::to_vec(&(&session.entries, &session.facts)).unwrap_or_default();
-    format!("{:016x}", content_hash(&json))
 }
 
 /// Describes a strategy without its settings. `program` = name and version that a program reported.

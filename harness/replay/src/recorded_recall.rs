@@ -54,16 +54,14 @@ pub(crate) fn facts(session: &Session) -> (Vec<FactRecord>, Vec<FactLife>) {
             let is_kept = share == 1.0;
             if !is_kept {
                 let after = nearest(fact, &lives[n].text, &Lines::from_lines(summary.lines()));
-                let before = lives[n].text.clone();
-                let (from, to) = (FactPlace::Verbatim, FactPlace::Nowhere);
-                let after = after.into();
-                lives[n].moves.push(FactMove {
+                let moved = FactMove {
                     compaction: compactions - 1,
-                    from,
-                    to,
-                    before,
-                    after,
-                });
+                    from: FactPlace::Verbatim,
+                    to: FactPlace::Nowhere,
+                    before: lives[n].text.clone(),
+                    after: after.into(),
+                };
+                lives[n].moves.push(moved);
             }
             let can_be_lost = fact.kind == FactKind::Content || !matches!(e, Entry::Assistant(_));
             records.push(FactRecord {

@@ -32,7 +32,7 @@ pub(super) struct SessionCache {
     /// Finds the units.
     matcher: Matcher,
     /// Each unit that is a literal, with where the session shows it.
-    literals: Vec<Option<(String, StatedLiteral)>>,
+    literals: Vec<Option<StatedLiteral>>,
     /// Hashes of the recorded texts.
     recorded: HashSet<u64>,
     /// Units in the messages of users and results of tools, by id.
@@ -84,10 +84,7 @@ impl SessionCache {
             units,
             fact_of,
             matcher: Matcher::new(&alone),
-            literals: alone
-                .iter()
-                .map(|f| Some((f.tokens.first()?.clone(), StatedLiteral::new(&f.tokens[0]))))
-                .collect(),
+            literals: alone.iter().map(|f| Some(StatedLiteral::new(f.tokens.first()?))).collect(),
             recorded: HashSet::new(),
             stated: HashMap::new(),
             standing: Vec::new(),
@@ -118,9 +115,7 @@ impl SessionCache {
             for text in parts.iter().filter_map(Part::as_prose).chain(e.standing_text()) {
                 let carried = self.carried(text);
                 for (unit, _) in carried.units() {
-                    if let Some((text_of, literal)) = &mut self.literals[unit] {
-                        literal.note(text_of, text);
-                    }
+                    self.literals[unit].iter_mut().for_each(|literal| literal.note(text));
                 }
                 match (e.key(), e) {
                     (_, Entry::Assistant(_)) => {}
@@ -146,9 +141,7 @@ impl SessionCache {
         let is_recorded = self.recorded.contains(&key);
         let states = |(unit, _): &(usize, Match)| {
             is_recorded
-                || self.literals[*unit]
-                    .as_ref()
-                    .is_none_or(|(_, literal)| literal.is_stated(&folded))
+                || self.literals[*unit].as_ref().is_none_or(|literal| literal.is_stated(&folded))
         };
         let units = self.matcher.find(text, &folded).into_iter().filter(states);
         let units = units.map(|(unit, how)| (unit as u32, how)).collect();

@@ -30,8 +30,9 @@ const WORD: usize = 3;
 const MOST: usize = 32;
 
 /// A literal, and the texts that show it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct StatedLiteral {
+    literal: Box<str>,
     folded: String,
     showings: Vec<Showing>,
 }
@@ -45,11 +46,12 @@ struct Showing {
 
 impl StatedLiteral {
     pub(super) fn new(literal: &str) -> Self {
-        StatedLiteral { folded: fold(literal), showings: Vec::new() }
+        StatedLiteral { literal: literal.into(), folded: fold(literal), showings: Vec::new() }
     }
 
     /// Adds the first showing of the literal in a recorded text.
-    pub(super) fn note(&mut self, literal: &str, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
+        let literal = &*self.literal;
         if self.showings.len() == MOST || literal.is_empty() {
             return;
         }
@@ -127,7 +129,7 @@ mod tests {
 
     fn is_stated(shown: &[&str], text: &str) -> bool {
         let mut literal = StatedLiteral::new("retry_limit");
-        shown.iter().for_each(|text| literal.note("retry_limit", text));
+        shown.iter().for_each(|text| literal.note(text));
         literal.is_stated(&fold(text))
     }
 
