@@ -20,7 +20,7 @@ Examples:
   ctxbench gate out --baseline baseline.json --junit gate.xml
       Fail if results got worse
   ctxbench gate out --baseline baseline.json --min recall_pct=80
-      Fail also if a product keeps less than 80 % of the needs
+      Fail also if a product's recall is below 80 %
 ")]
 pub(crate) struct GateArgs {
     /// Folder or results.json of a run
