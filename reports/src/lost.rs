@@ -42,7 +42,7 @@ pub fn lost<'a>(
 }
 
 pub(crate) fn of_run(run: &RunRecord) -> LostNeeds<'_> {
-    let counted = || run.facts.iter().filter(|f| f.counts && !f.undelivered);
+    let counted = || run.facts.iter().filter(|f| f.is_need());
     let mut lost: Vec<LostNeed<'_>> = counted()
         .filter(|f| f.place == FactPlace::Nowhere)
         .map(|pair| {
