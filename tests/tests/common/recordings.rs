@@ -1,4 +1,4 @@
-//! The recorded sessions in `tests/data/labels`, which also documents their origin.
+//! The recorded sessions in `tests/data/dataset`, which also documents their origin.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use ctxbench_session::Session;
 pub const DIRECT: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];
 
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/labels")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/dataset")
 }
 
 /// Returns a session as imported, without facts.
