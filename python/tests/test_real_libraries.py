@@ -1,4 +1,4 @@
-"""Places where a library does otherwise than its documentation says: docs/real-libraries.md.
+"""Places where a library does otherwise than its documentation says: docs/sources/real-libraries.md.
 
 Each case is as small as it can be, and is about the library alone. One that
 fails tells that the library has changed, and that its row is to be looked at again.

@@ -43,7 +43,7 @@ pub(crate) fn fitted<T: DeserializeOwned>(
         let why = e.to_string();
         let why = toml_file::unknown(&why).unwrap_or_else(|| {
             let why = serde_error::describe(&why, "an object");
-            format!("{why}; docs/formats.md describes its fields")
+            format!("{why}; docs/sessions.md describes its fields")
         });
         let what = format!("{whose} does not fit: {why}");
         InputError { file: String::new(), line, what }

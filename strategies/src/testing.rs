@@ -367,7 +367,7 @@ pub fn play(spec: &str, script: Script) -> Played {
 }
 
 /// Replaces every recipe of a text by the text: `repeat` with `times`, `lines_from`, `concat` and
-/// `slice` (docs/cases.md).
+/// `slice` (CONTRIBUTING.md).
 fn expand(v: &mut Value) {
     match v {
         Value::Array(list) => list.iter_mut().for_each(expand),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Recomputes the main figures of `summary.csv` and the pairs of `facts.csv` from a trace, in another language and from the
-description in docs/method.md and docs/formats.md alone.
+description in docs/method.md, recall.md and results.md alone.
 
     ctxbench run login-bug --transport direct --trace run.trace --out run
     tests/recompute/recompute.py run.trace run --session scenarios/data/login-bug/scenario.toml
@@ -253,7 +253,7 @@ def main():
             print(f"  {name:20} {text:>16} {row[name]:>16}{mark}{note}")
             bad += not good
         if "cache_read_tokens" not in figures:
-            print("  the rest is not in the trace: see docs/method.md, \"Recomputed\"")
+            print("  the rest is not in the trace: see docs/method.md, \"Check it yourself\"")
             without.append(key[1])
         wrong = []
         if vocabulary:

@@ -238,7 +238,7 @@ test('words are those of the Rust types', () => {
 });
 
 // The messages of python/examples/summarise.py on the scenario window-8k, with their sender.
-const recorded = () => read('docs/exec-transcript.jsonl').trimEnd().split('\n')
+const recorded = () => read('tests/data/exec/transcript.jsonl').trimEnd().split('\n')
   .map((line) => JSON.parse(line));
 
 test('a recorded run says what the schema describes, and nothing else', () => {

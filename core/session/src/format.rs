@@ -1,7 +1,7 @@
 //! The session format: messages, calls and results in order. Importers write it, replay reads it.
 //!
 //! One JSON object per line; unknown fields are kept. The format is a contract (see
-//! `docs/formats.md`).
+//! `docs/sessions.md`).
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! A text states a literal in a sentence or line that shares terms with one that showed it, or by a copy
 //! of what surrounded it. A list does neither: it has no short terms between the long ones. The limits
-//! were chosen on two recordings with real summaries; see docs/method.md.
+//! were chosen on two recordings with real summaries; see docs/recall.md.
 
 use std::collections::HashSet;
 

@@ -84,7 +84,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 /// Options of every command.
 #[derive(clap::Args)]
 struct Global {
-    /// TOML file with your own models, or changes to built-in ones (repeat); see docs/formats.md
+    /// TOML file with your own models, or changes to built-in ones (repeat); see docs/config.md
     #[arg(long, value_name = "FILE", global = true)]
     models: Vec<PathBuf>,
     /// Read options from FILE instead of the nearest ctxbench.toml; `none` reads no file

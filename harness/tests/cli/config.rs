@@ -3,10 +3,10 @@
 
 use crate::common::CommandFolder;
 
-/// Creates the example of docs/formats.md, with its file of models.
+/// Creates the example of docs/config.md, with its file of models.
 fn documented() -> CommandFolder {
-    let formats = include_str!("../../../docs/formats.md");
-    let section = formats.split_once("\n## Configuration\n").unwrap().1;
+    let formats = include_str!("../../../docs/config.md");
+    let section = formats.split_once("\n## ctxbench.toml\n").unwrap().1;
     let example = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let here = CommandFolder::with("ctxbench.toml", example);
     here.write("own.toml", include_str!("../../../tests/data/models/own.toml"));

@@ -3,7 +3,7 @@
 use crate::common::{CommandFolder, jsonl};
 use serde_json::json;
 
-/// The example of docs/formats.md.
+/// The example of docs/config.md.
 const OWN: &str = include_str!("../../../tests/data/models/own.toml");
 
 fn with_own() -> CommandFolder {
@@ -12,7 +12,7 @@ fn with_own() -> CommandFolder {
 
 #[test]
 fn documented_models_file_is_the_tested_one() {
-    assert!(include_str!("../../../docs/formats.md").contains(OWN.trim_end()));
+    assert!(include_str!("../../../docs/config.md").contains(OWN.trim_end()));
 }
 
 const RUN: &str = "run login-bug --strategy reference --transport direct";

@@ -4,7 +4,7 @@
 What runs is `apply_compaction(…)` on one list that lives as long as the conversation, as it does
 before each request of an agent with a `compaction_strategy`. Between turns an agent's list is
 rebuilt from its history provider, and how much of the compaction survives that depends on how the
-agent was put together (see docs/real-libraries.md); here all of it does.
+agent was put together (see docs/sources/real-libraries.md); here all of it does.
 
 As in the framework, instructions and tool definitions are not among the messages, so that no
 strategy counts them; tokens are four characters of a message's JSON. A prompt that the provider

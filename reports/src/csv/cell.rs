@@ -106,7 +106,7 @@ mod tests {
             prop_assert!(is_number(&cell) || first.is_none_or(|c| !BEGINNINGS.contains(&c)));
             prop_assert!(first.is_none_or(|c| !BLANK_BEGINNINGS.contains(&c)));
             prop_assert!(!cell.contains(is_control));
-            // Decode by the rule in docs/formats.md.
+            // Decode by the rule in docs/results.md.
             let back = match cell.strip_prefix('\'') {
                 Some(inner) if is_formula(inner) => inner,
                 _ => &cell,

@@ -306,7 +306,7 @@ fn named(
         ctxbench_util::nearest::hint_or(
             name,
             &known,
-            "docs/formats.md and the head of summary.csv name them all",
+            "docs/results.md and the head of summary.csv name them all",
         )
     })
 }

@@ -161,7 +161,7 @@ fn our_own_form_loses_nothing_and_a_wrong_name_tells_the_nearest() {
 
 #[test]
 fn the_documentation_has_a_row_for_each() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recordings.md");
     let page = std::fs::read_to_string(path).unwrap();
     let section = page.split("\n### Exports\n").nth(1).unwrap().split("\n## ").next().unwrap();
     for name in names() {

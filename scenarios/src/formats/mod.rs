@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_documentation_says_of_each_format_what_it_cannot_tell() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recordings.md");
         let page = std::fs::read_to_string(path).unwrap();
         for Format { title, name, untold, .. } in ALL {
             let row = page.lines().find(|l| l.starts_with(&format!("| {title} | `{name}` |")));

@@ -48,7 +48,7 @@ impl ScenarioReader<'_> {
             let read = serde_json::to_value(&entry).unwrap_or_default();
             if let Some(key) = fields::ignored(&step.into(), &read) {
                 let expected = format!("a key of an entry of type {tag:?}");
-                let fix = "docs/formats.md lists the keys";
+                let fix = "docs/sessions.md lists the keys";
                 return Err(InputError::new(line, format!("unknown key {key:?}"), expected, fix));
             }
             items.push(Located { line, entry });

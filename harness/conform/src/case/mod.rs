@@ -1,4 +1,4 @@
-//! The file of a recorded case (docs/cases.md).
+//! The file of a recorded case (CONTRIBUTING.md).
 
 mod event;
 mod request;
