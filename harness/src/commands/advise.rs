@@ -110,7 +110,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
     }
     let Some(dir) = &args.out else { return Ok(()) };
     let program = concat!("ctxbench ", env!("CARGO_PKG_VERSION"));
-    super::report::place(dir, &[], |files| write(&all, program, &command_line(), files))
+    super::report::write_files(dir, &[], |files| write(&all, program, &command_line(), files))
 }
 
 /// Formats the advice: for one product with its table, for several the decisions only.

@@ -64,7 +64,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     }
     match &args.out {
         None => formats.iter().try_for_each(|format| print(format, &stored)),
-        Some(dir) => place(dir, &[file.path.clone()], |files| {
+        Some(dir) => write_files(dir, std::slice::from_ref(&file.path), |files| {
             formats.iter().try_for_each(|format| format.write(&stored, &hues(), files))
         }),
     }
@@ -96,7 +96,7 @@ const MARKER_HEAD: &str = "ctxbench reports 1";
 
 /// Fills a temporary folder first, so that each file is replaced as a whole. Never replaces an input,
 /// or a file that ctxbench did not write.
-pub(super) fn place(
+pub(super) fn write_files(
     dir: &Path,
     inputs: &[PathBuf],
     fill: impl FnOnce(&mut OutputFolder) -> Result<(), ReportError>,

@@ -152,7 +152,7 @@ fn curve(a: &Advice, origin: String) -> Option<Curve> {
     };
     let panels = vec![
         panel("cost of a session, change in %", COST, 0, |now, then| {
-            Some((then.cost_usd / now.cost_usd - 1.0) * 100.0)
+            (now.cost_usd > 0.0).then(|| (then.cost_usd / now.cost_usd - 1.0) * 100.0)
         }),
         panel("recall in a session, change in points", KEPT, 3, |now, then| {
             Some(then.recall_pct? - now.recall_pct?)

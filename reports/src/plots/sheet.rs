@@ -205,7 +205,7 @@ pub(super) fn axis_x(
     s.text(scale.start + scale.length / 2, bottom + 34, HPos::Center, TEXT, GREY, name)
 }
 
-/// Draws horizontal grid lines, their values to the left of them, and the name of the axis.
+/// Draws horizontal grid lines, their values to the left of them, and the name of the axis, if any.
 pub(super) fn axis_y(
     s: &Sheet<'_>,
     scale: Scale,
@@ -220,5 +220,9 @@ pub(super) fn axis_y(
         s.text(left - 7, y, HPos::Right, 14, GREY, &show(t))?;
     }
     s.path(&[(left, scale.start), (left, scale.start + scale.length)], GREY, 1)?;
-    s.text_up(left - 56, scale.start + scale.length / 2, name)
+    if name.is_empty() {
+        Ok(())
+    } else {
+        s.text_up(left - 56, scale.start + scale.length / 2, name)
+    }
 }
