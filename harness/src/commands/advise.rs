@@ -1,7 +1,11 @@
 //! `ctxbench advise`: shows the effect of other settings of an agent on your last sessions.
 
+mod folders;
+
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use crate::choice::{self, Choice};
 use anyhow::bail;
@@ -15,11 +19,12 @@ use ctxbench_replay::versions;
 use ctxbench_replay::{Options, models};
 use ctxbench_reports::advise::{
     Advice, Candidate, LeftOut, SettingChange, Tried, advise as judge, combinations, disagreement,
-    effect, to_text,
+    effect, to_summary, to_text, write,
 };
 use ctxbench_reports::one_line;
 use ctxbench_reports::record::RunRecord;
-use ctxbench_scenarios::Scenario;
+use ctxbench_scenarios::{LoadError, Scenario};
+use ctxbench_strategies::descriptor::SettingsFile;
 use ctxbench_strategies::{Spec, all};
 use ctxbench_util::plural::pluralize;
 use serde_json::json;
@@ -31,14 +36,17 @@ use super::values::{many, tokens};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  ctxbench advise ~/.claude/projects
-      Show the line to write into your settings, if any
+  ctxbench advise
+      Show the line to write into the settings of your agents, if any
+  ctxbench advise ~/.claude/projects --out review
+      Also write a page, a Markdown file and a picture for a design review
 ")]
 pub(crate) struct AdviseArgs {
-    /// Your recordings: files and folders, as for `run`, such as ~/.claude/projects
+    /// Your recordings: files and folders, as for `run` (default: the session folders of Claude
+    /// Code, Codex, OpenCode, pi and Gemini CLI)
     #[arg(value_name = "SESSION|DIR")]
     inputs: Vec<String>,
-    /// Take the N newest usable sessions
+    /// Take the N newest usable sessions; without files and folders, of each agent
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     last: u64,
@@ -62,17 +70,81 @@ pub(crate) struct AdviseArgs {
     /// Number of threads (default: all cores)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
+    /// Also print each session, all limits, and the reason for each omitted session
+    #[arg(long)]
+    details: bool,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
+    /// Folder for advice.html, advice.md and a picture of each product
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
     ctxbench_os::shutdown::exit_on_signals();
-    if args.inputs.is_empty() {
-        bail!("advise takes your recordings, such as: ctxbench advise ~/.claude/projects");
-    }
     let products = products(args)?;
+    let (sessions, skipped) = sessions(args, &products)?;
+    if args.details {
+        let all = sessions.iter().flat_map(remarks).chain(versions::notes(&sessions));
+        all.collect::<BTreeSet<String>>().iter().for_each(|remark| report!("note: {remark}"));
+    }
+    let mut by_product: Vec<(&Spec, Vec<Scenario>)> =
+        products.iter().map(|p| (p, Vec::new())).collect();
+    for s in sessions {
+        let own = by_product.iter_mut().find(|(p, _)| recorded_by(&s) == Some(p.descriptor.name));
+        if let Some((_, all)) = own {
+            all.push(s);
+        }
+    }
+    by_product.retain(|(_, own)| !args.product.is_empty() || !own.is_empty());
+    by_product.sort_by_key(|(_, own)| Reverse(own.len()));
+    let all: Vec<Advice> = by_product
+        .into_iter()
+        .map(|(product, own)| of_product(args, product, own))
+        .collect::<anyhow::Result<_>>()?;
+    if args.json {
+        super::print_json(&json!({"last": args.last, "advice": all, "skipped": skipped}))?;
+    } else {
+        super::print(&text(args, &all, &skipped))?;
+    }
+    let Some(dir) = &args.out else { return Ok(()) };
+    let program = concat!("ctxbench ", env!("CARGO_PKG_VERSION"));
+    super::report::write_files(dir, &[], |files| write(&all, program, &command_line(), files))
+}
+
+/// Formats the advice: for one product with its table, for several the decisions only.
+fn text(args: &AdviseArgs, all: &[Advice], skipped: &Skipped) -> String {
+    let short = !args.details && all.len() > 1;
+    let format = |a| if short { to_summary(a) } else { to_text(a, args.details) };
+    let mut parts: Vec<String> = all.iter().map(format).collect();
+    let omitted = skipped.values().map(Vec::len).sum();
+    match (args.details, omitted) {
+        (true, 0) => {}
+        (true, _) => parts.push(format!("Skipped: {}\n", notes(skipped).join("; "))),
+        (false, 0) => parts.push(format!("{MORE}\n")),
+        (false, n) => parts.push(format!("{} skipped. {MORE}\n", pluralize(n, "session"))),
+    }
+    parts.join("\n")
+}
+
+const MORE: &str = "More: --details. For a design review: --out DIR.";
+
+/// The command line, with `~` for the home folder.
+fn command_line() -> String {
+    let home = std::env::home_dir().filter(|home| home.parent().is_some());
+    let shown = |arg: OsString| match home.as_ref().map(|home| Path::new(&arg).strip_prefix(home)) {
+        Some(Ok(below)) => format!("~/{}", below.display()),
+        _ => arg.to_string_lossy().into_owned(),
+    };
+    let arguments = std::env::args_os().skip(1).map(shown);
+    std::iter::once("ctxbench".into()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+/// Loads the sessions to use, from the arguments or the folders of the products. Fails if there are
+/// none and no product was asked for.
+fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenario>, Skipped)> {
+    let names: Vec<&str> = products.iter().map(|p| p.descriptor.name).collect();
     let mut skipped = Skipped::default();
     let choice = Choice {
         last: Some(args.last),
@@ -80,50 +152,38 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
         since: args.since.clone(),
         ..Choice::default()
     };
-    let sessions = load_usable(&args.inputs, &choice, &mut |s| match of_use(s, &products) {
-        Ok(()) => true,
-        Err(why) => {
-            skipped.entry(why).or_default().push(s.id.clone());
-            false
+    let mut load = |inputs: &[String]| {
+        load_usable(inputs, &choice, &mut |s| match of_use(s, products) {
+            Ok(()) => true,
+            Err(why) => {
+                skipped.entry(why).or_default().push(s.id.clone());
+                false
+            }
+        })
+    };
+    let mut sessions = Vec::new();
+    if args.inputs.is_empty() {
+        let home = std::env::home_dir().unwrap_or_default();
+        for folder in folders::find(&names, &home, |name| std::env::var_os(name))? {
+            match load(&[folder.display().to_string()]) {
+                Ok(own) => sessions.extend(own),
+                // An agent that has no session yet.
+                Err(e) if e.downcast_ref().is_some_and(LoadError::is_other) => {}
+                Err(e) => report!("note: {}", super::error_chain(&e)),
+            }
         }
-    })?;
+    } else {
+        sessions = load(&args.inputs)?;
+    }
     let sessions = each_once(sessions, &mut skipped);
     if sessions.is_empty() && args.product.is_empty() {
-        let names: Vec<&str> = products.iter().map(|p| p.descriptor.name).collect();
         bail!(
             "no session to advise on; expected recordings of {} with the provider's counters{}",
             names.join(", "),
             notes(&skipped).iter().map(|l| format!("; {l}")).collect::<String>()
         );
     }
-    let all = sessions.iter().flat_map(remarks).chain(versions::notes(&sessions));
-    for remark in all.collect::<BTreeSet<String>>() {
-        report!("note: {remark}");
-    }
-    let mut by_product: Vec<Vec<Scenario>> = products.iter().map(|_| Vec::new()).collect();
-    for s in sessions {
-        let own = products.iter().position(|p| recorded_by(&s) == Some(p.descriptor.name));
-        if let Some(own) = own {
-            by_product[own].push(s);
-        }
-    }
-    let asked = !args.product.is_empty();
-    let all: Vec<Advice> = products
-        .iter()
-        .zip(by_product)
-        .filter(|(_, own)| asked || !own.is_empty())
-        .map(|(product, own)| of_product(args, product, own))
-        .collect::<anyhow::Result<_>>()?;
-    if args.json {
-        let out = json!({"last": args.last, "advice": all, "skipped": skipped});
-        return super::print_json(&out);
-    }
-    let mut pages: Vec<String> = all.iter().map(to_text).collect();
-    let told = notes(&skipped);
-    if !told.is_empty() {
-        pages.push(format!("Skipped: {}\n", told.join("; ")));
-    }
-    super::print(&pages.join("\n"))
+    Ok((sessions, skipped))
 }
 
 /// Returns the selected products with the user's settings. Without a selection, returns all
@@ -171,12 +231,8 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
     };
     if !products.iter().any(|p| p.descriptor.name == program) {
         let knobs = all().any(|d| d.name == program && d.knobs().next().is_some());
-        return Err(match knobs {
-            true => format!("recorded by {}, which is not selected", one_line(program)),
-            false => {
-                format!("recorded by {}, which has no documented settings here", one_line(program))
-            }
-        });
+        let why = if knobs { "is not selected" } else { "has no documented settings here" };
+        return Err(format!("recorded by {}, which {why}", one_line(program)));
     }
     if !s.session.has_counters() {
         return Err("without the provider's counters".into());
@@ -251,6 +307,25 @@ impl Candidates {
         Ok(())
     }
 
+    /// Tries a value of one setting, which its file has as `written`.
+    fn add_value(
+        &mut self,
+        (file, setting, key): (&SettingsFile, &Setting, &UserSetting),
+        value: String,
+        written: &Value,
+    ) -> anyhow::Result<()> {
+        let today = self.product.settings.all().find(|(name, _)| *name == setting.name);
+        let change = SettingChange {
+            setting: setting.name.into(),
+            value,
+            today: today.map(|(_, value)| value.to_string()).unwrap_or_default(),
+            line: file.line(key, written),
+            place: file.place.into(),
+            documented: key.documented.unwrap_or(file.documented).into(),
+        };
+        self.add(&[change], None)
+    }
+
     fn run(&mut self) {
         if !self.plan.scenarios.is_empty() {
             self.runs.extend(records(&self.plan));
@@ -259,59 +334,45 @@ impl Candidates {
     }
 
     /// Tries the cheaper model of each session's provider for all summaries: as the setting of the
-    /// product, or without one as a change that nobody can write.
+    /// product, or without one as a change that a user cannot make.
     fn add_cheaper_model(&mut self) -> anyhow::Result<()> {
         let own = |s: &Scenario| models::own(&s.session);
         let all: BTreeMap<&str, &Model> =
             self.plan.scenarios.iter().map(own).map(|m| (&*m.weak, m)).collect();
         let about = &self.product.descriptor;
-        let keys = about.settings.iter().flat_map(|s| s.keys.iter().map(move |k| (s, k)));
-        let is_model = |(s, k): &(&Setting, &UserSetting)| {
-            k.kind == UserKind::Model && s.is_read_by(self.product.version.name)
-        };
-        let key = { keys }.find(is_model);
+        let mut keys = about.settings.iter().flat_map(|s| s.keys.iter().map(move |k| (s, k)));
+        let key = keys
+            .find(|(s, k)| k.kind == UserKind::Model && s.is_read_by(self.product.version.name));
         if let ([(weak, model)], Some((setting, key)), Some(file)) =
             (&all.iter().collect::<Vec<_>>()[..], key, &about.settings_file)
         {
             let provider = serde_json::to_value(model.provider)?;
-            let provider = provider.as_str().unwrap_or_default();
-            let named = Value::Word(format!("{provider}/{weak}").into());
-            return self.add(
-                &[SettingChange {
-                    setting: setting.name.into(),
-                    value: weak.to_string(),
-                    line: file.line(key, &named),
-                    place: file.place.into(),
-                    documented: key.documented.unwrap_or(file.documented).into(),
-                }],
-                None,
-            );
+            let written = format!("{}/{weak}", provider.as_str().unwrap_or_default());
+            let written = Value::Word(written.into());
+            return self.add_value((file, setting, key), weak.to_string(), &written);
         }
-        let names = all.keys().copied().collect::<Vec<_>>().join(", ");
-        let label = format!("{} with summaries by {names}", self.product.label());
-        let scenarios = std::mem::take(&mut self.plan.scenarios);
-        let specs = std::mem::replace(&mut self.plan.specs, vec![self.product.clone()]);
+        let value = all.keys().copied().collect::<Vec<_>>().join(", ");
+        let label = format!("{} with summaries by {value}", self.product.label());
         for weak in all.keys() {
-            self.plan.scenarios =
-                scenarios.iter().filter(|s| *own(s).weak == **weak).cloned().collect();
-            self.plan.options.summary_model = model::find(weak).ok();
-            let rows = records(&self.plan).into_iter();
-            self.runs.extend(rows.map(|mut r| {
-                r.strategy.label.clone_from(&label);
-                r
-            }));
+            let of_weak = |s: &&Scenario| *own(s).weak == **weak;
+            let plan = Plan {
+                scenarios: self.plan.scenarios.iter().filter(of_weak).cloned().collect(),
+                specs: vec![self.product.clone()],
+                options: Options {
+                    summary_model: model::find(weak).ok(),
+                    ..self.plan.options.clone()
+                },
+                jobs: self.plan.jobs,
+                ..Plan::default()
+            };
+            for mut row in records(&plan) {
+                row.strategy.label.clone_from(&label);
+                self.runs.push(row);
+            }
         }
-        self.plan.specs = specs;
-        self.plan.options.summary_model = None;
-        self.plan.scenarios = scenarios;
-        let settings = vec![SettingChange {
-            setting: "summaries".into(),
-            value: names,
-            line: String::new(),
-            place: String::new(),
-            documented: String::new(),
-        }];
-        self.changes.push(Candidate { label, settings, extends: None });
+        let change =
+            SettingChange { setting: "summaries".into(), value, ..SettingChange::default() };
+        self.changes.push(Candidate { label, settings: vec![change], extends: None });
         Ok(())
     }
 }
@@ -343,6 +404,8 @@ fn of_product(
     let used = |r: &RunRecord| !left_out.iter().any(|l| l.session == r.scenario.id);
     runs.retain(used);
     recorded.retain(used);
+    let started = plan.scenarios.iter().filter_map(|s| s.session.header.started.as_ref());
+    let newest = started.max().and_then(|t| t.get(..10)).map(str::to_string);
     plan.specs.clear();
     let mut all = Candidates { plan, product: product.clone(), changes: vec![], runs };
     let mut limits = Vec::new();
@@ -351,14 +414,7 @@ fn of_product(
             let turned = product.clone().with(setting.name, value)?;
             let given = turned.settings.explicit().find(|(name, _)| *name == setting.name);
             let Some((_, value)) = given else { continue };
-            let change = SettingChange {
-                setting: setting.name.into(),
-                value: value.to_string(),
-                line: file.line(knob, value),
-                place: file.place.into(),
-                documented: knob.documented.unwrap_or(file.documented).into(),
-            };
-            all.add(&[change], None)?;
+            all.add_value((file, setting, knob), value.to_string(), value)?;
         }
         if !knob.caveat.is_empty() {
             limits.push(knob.caveat.to_string());
@@ -377,6 +433,7 @@ fn of_product(
             left_out: left_out.clone(),
             limits: limits.clone(),
             effect: effect.clone(),
+            newest: newest.clone(),
         })
     };
     let single = advice(&all);

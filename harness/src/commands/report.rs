@@ -64,7 +64,9 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     }
     match &args.out {
         None => formats.iter().try_for_each(|format| print(format, &stored)),
-        Some(dir) => write(&formats, &stored, dir, &file.path),
+        Some(dir) => write_files(dir, std::slice::from_ref(&file.path), |files| {
+            formats.iter().try_for_each(|format| format.write(&stored, &hues(), files))
+        }),
     }
 }
 
@@ -92,33 +94,29 @@ impl Rows for Redacted<'_> {
 const MARKER: &str = ".ctxbench-report";
 const MARKER_HEAD: &str = "ctxbench reports 1";
 
-/// Writes the reports to a temporary folder first, so that each file is replaced as a whole. Never
-/// replaces a file that ctxbench did not write.
-fn write(
-    formats: &[&ReportFormat],
-    stored: &StoredResults<'_>,
+/// Fills a temporary folder first, so that each file is replaced as a whole. Never replaces an input,
+/// or a file that ctxbench did not write.
+pub(super) fn write_files(
     dir: &Path,
-    source: &Path,
+    inputs: &[PathBuf],
+    fill: impl FnOnce(&mut OutputFolder) -> Result<(), ReportError>,
 ) -> anyhow::Result<()> {
     let whole = |path: &Path| format!("making {}", path.display());
     std::fs::create_dir_all(dir).with_context(|| whole(dir))?;
     let scratch = files::temp_dir(dir)?;
     let mut made = OutputFolder::new(scratch.path(), true);
-    for format in formats {
-        format.write(stored, &hues(), &mut made)?;
-    }
+    fill(&mut made)?;
     let mut ours = listed(dir);
-    let source = [source.to_path_buf()];
     for name in &made.names {
         let path = dir.join(name);
         if path.symlink_metadata().is_err() {
             continue;
         }
-        files::check_output(&path, &source)?;
+        files::check_output(&path, inputs)?;
         if !ours.contains(name) && !reports::is_listed(dir, name) {
             bail!(
-                "{} is there and was not made by ctxbench report; name another folder with -o, or \
-                 move it away",
+                "{} is there and was not made by ctxbench report or advise; name another folder with \
+                 -o, or move it away",
                 path.display()
             );
         }

@@ -79,19 +79,21 @@ pub fn effect(versions: &str, recorded: &[RunRecord], ours: &[RunRecord]) -> Str
     };
     let (theirs, own) = (sizes(recorded), sizes(ours));
     let middle = |sizes: &[f64]| sizes[sizes.len() / 2];
-    let told = match (&theirs[..], &own[..]) {
-        ([], []) => {
-            return "No recording compacted, so none shows which settings were in force.".into();
-        }
-        ([], _) => format!("none, with these settings at {}: they were not in force", range(&own)),
-        (_, []) => format!("{}, with these settings none: they were not in force", range(&theirs)),
+    let recorded = format!("the recordings{versions} compacted at {} tokens", range(&theirs));
+    match (&theirs[..], &own[..]) {
+        ([], []) => "No recording compacted, so none shows which settings were in force.".into(),
+        ([], _) => format!(
+            "Today's settings were not in force: the recordings{versions} never compacted, the \
+             replays did at {} tokens.",
+            range(&own)
+        ),
+        (_, []) => format!("Today's settings were not in force: {recorded}, the replays never."),
         _ => {
             let same = (middle(&theirs) - middle(&own)).abs() <= APART * middle(&theirs);
-            let so = if same { "they took effect" } else { "they did not take effect" };
-            format!("{}, with these settings at {}: {so}", range(&theirs), range(&own))
+            let so = if same { "took effect" } else { "did not take effect" };
+            format!("Today's settings {so}: {recorded}, the replays at {}.", range(&own))
         }
-    };
-    format!("tokens before compactions as recorded{versions}: {told}")
+    }
 }
 
 /// A compaction without a counterpart.
@@ -170,19 +172,22 @@ mod tests {
             [r]
         };
         let told = |theirs: &[u64], ours: &[u64]| effect(" (2.1)", &sized(theirs), &sized(ours));
-        let head = "tokens before compactions as recorded (2.1): ";
+        let head = "the recordings (2.1) compacted at ";
         assert_eq!(
             told(&[167_000, 170_000], &[165_000]),
-            format!("{head}167k to 170k, with these settings at 165k: they took effect")
+            format!(
+                "Today's settings took effect: {head}167k to 170k tokens, the replays at 165k."
+            )
         );
         // 126 is more than a tenth below 167.
-        let no = told(&[167_000], &[126_000]);
         assert_eq!(
-            no,
-            format!("{head}167k, with these settings at 126k: they did not take effect")
+            told(&[167_000], &[126_000]),
+            format!(
+                "Today's settings did not take effect: {head}167k tokens, the replays at 126k."
+            )
         );
-        assert!(told(&[], &[126_000]).ends_with("they were not in force"));
-        assert!(told(&[126_000], &[]).ends_with("they were not in force"));
+        assert!(told(&[], &[126_000]).starts_with("Today's settings were not in force"));
+        assert!(told(&[126_000], &[]).starts_with("Today's settings were not in force"));
         assert!(told(&[], &[]).starts_with("No recording compacted"));
     }
 

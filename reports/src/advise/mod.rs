@@ -3,30 +3,35 @@
 //!
 //! Each value is compared with the present settings, session by session (`reports/src/stats/`). One
 //! value is advised with its price: of those that save dollars beyond chance and that no other value
-//! dominates in dollars and needs lost, the one that saves most per need lost.
+//! dominates in dollars and recall, the one that saves most per point of recall.
 
 mod agree;
+mod review;
 mod text;
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use ctxbench_core::tokens::content_hash;
 use serde::Serialize;
 
 use crate::metrics::Metric;
-use crate::record::RunRecord;
+use crate::record::{FactRecord, Recall, RunRecord};
 use crate::stats::{self, CENT, Figure, MIN_SESSIONS, Verdict};
-use crate::{fmt, front, lost};
+use crate::{fmt, front};
 
 pub use agree::{WITHIN, disagreement, effect};
-pub use text::to_text;
+pub use review::write;
+pub use text::{to_summary, to_text};
 
 /// A value of a setting.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SettingChange {
     /// Name of the setting in ctxbench.
     pub setting: String,
     pub value: String,
+    /// Its present value.
+    pub today: String,
     /// Text for the product's configuration; empty if the product has no such setting.
     pub line: String,
     /// Place of that text, such as a configuration file.
@@ -70,6 +75,8 @@ pub struct Tried<'a> {
     pub limits: Vec<String>,
     /// What the recordings show of the present settings; see [`effect`].
     pub effect: String,
+    /// Day on which the newest usable session began.
+    pub newest: Option<String>,
 }
 
 /// Outcome of the comparison.
@@ -110,23 +117,33 @@ impl Comparable {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Figures of one setting over the compared sessions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sums {
     pub cost_usd: f64,
     /// Waiting that compactions caused, ms, modelled.
     pub waited_ms: u64,
-    /// Needs that ask for memory.
-    pub needs: usize,
-    /// Needs with a fact that the context did not contain.
-    pub lost: usize,
     pub compactions: u64,
+    /// Recall over all messages with needs.
+    pub recall: Recall,
+    /// Recall over the messages that need what compactions had removed or changed.
+    pub at_risk: Recall,
+    /// Figures of each session, by its id.
+    pub per_session: Vec<SessionFigures>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionFigures {
+    pub session: String,
+    pub cost_usd: f64,
+    pub recall_pct: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChangeOutcome {
     #[serde(flatten)]
     pub change: Candidate,
-    /// True if no other value, nor the present settings, costs less and loses fewer needs.
+    /// True if no other value, nor the present settings, costs less and keeps more.
     pub front: bool,
     /// Number of sessions that it did not finish, or in which it broke a rule.
     pub failed: usize,
@@ -166,21 +183,22 @@ pub struct Advice {
     pub changes: Vec<ChangeOutcome>,
     pub left_out: Vec<LeftOut>,
     pub limits: Vec<String>,
+    /// Day on which the newest usable session began.
+    pub newest: Option<String>,
+    /// Hash of the compared sessions.
+    pub hash: String,
 }
 
 /// Remark on all figures.
-const LIMIT: &str = "Modelled: a simulated provider and cache, and summaries made of the session's \
-                     own sentences instead of by a model. What the agent would have done otherwise \
-                     afterwards is not known.";
+const LIMIT: &str = "Cache, summaries and waiting are modelled; the replies are the recorded ones.";
 
 /// Remark for a value that was selected by its result.
-const PICKED: &str = "The value was picked on the sessions that it is told of, so expect less on \
-                      others.";
+const PICKED: &str = "The value was picked on these sessions: expect less on others.";
 
 /// Builds the report of a product from its rows. Compares the sessions that every ranked value
 /// finished; who fails often is not ranked (`front::common`).
 pub fn advise(tried: Tried<'_>) -> Advice {
-    let Tried { product, changes, runs, recorded, left_out, mut limits, effect } = tried;
+    let Tried { product, changes, runs, recorded, left_out, mut limits, effect, newest } = tried;
     let all: Vec<&RunRecord> = runs.iter().collect();
     let common = front::common(&all);
     let used: Vec<&RunRecord> =
@@ -189,6 +207,8 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         used.iter().filter(|r| r.strategy.label == label).copied().collect()
     };
     let (now, differences) = (of(product), stats::by_settings(&used, product));
+    let contents: BTreeSet<&str> = now.iter().map(|r| &*r.scenario.content).collect();
+    let hash = content_hash(contents.into_iter().collect::<String>().as_bytes());
     let sums = Sums::from_runs(&now);
     let outcome = |change: Candidate| {
         let row = differences.as_ref()?.row(&change.label)?;
@@ -210,7 +230,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
     let mut outcomes: Vec<ChangeOutcome> = changes.into_iter().filter_map(outcome).collect();
     let places: Vec<Option<Vec<f64>>> = outcomes
         .iter()
-        .map(|o| o.then.filter(|_| o.differs > 0).map(Sums::place))
+        .map(|o| o.then.as_ref().filter(|_| o.differs > 0).map(Sums::place))
         .chain([Some(sums.place())])
         .collect();
     let unbeaten = front::unbeaten(&places);
@@ -219,10 +239,8 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         Some(_) => decide(product, now.len(), &sums, &outcomes),
         None => (Decision::NoSession, without_sessions(product, left_out.len()), String::new()),
     };
-    limits.push(LIMIT.into());
-    if matches!(decision, Decision::Change(_)) {
-        limits.push(PICKED.into());
-    }
+    let picked = matches!(decision, Decision::Change(_)).then(|| PICKED.into());
+    limits = picked.into_iter().chain([LIMIT.into()]).chain(limits).collect();
     let models: BTreeSet<&str> = now.iter().map(|r| r.model.as_str()).collect();
     Advice {
         product: product.into(),
@@ -238,6 +256,8 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         changes: outcomes,
         left_out,
         limits,
+        newest,
+        hash: format!("{hash:016x}"),
     }
 }
 
@@ -248,48 +268,91 @@ const KEPT: usize = 2;
 /// Most combinations of two settings that are tried.
 const COMBINATIONS: usize = 3;
 
+impl Advice {
+    /// The advised change.
+    fn advised(&self) -> Option<&ChangeOutcome> {
+        let Decision::Change(label) = &self.decision else { return None };
+        self.changes.iter().find(|o| o.change.label == *label)
+    }
+
+    /// Single changes that a user can make and that change a request, the best one first.
+    fn useful(&self) -> Vec<&ChangeOutcome> {
+        let is_useful = |o: &&ChangeOutcome| {
+            o.differs > 0 && o.then.is_some() && o.change.settings.len() == 1 && o.is_settable()
+        };
+        let mut useful: Vec<&ChangeOutcome> = self.changes.iter().filter(is_useful).collect();
+        let gain = |o: &ChangeOutcome| {
+            let then = o.then.as_ref()?;
+            Some((then.cost_usd < self.now.cost_usd, worth(&self.now, then)))
+        };
+        // The order of equal ones is that of the settings.
+        useful.sort_by(|a, b| gain(b).partial_cmp(&gain(a)).unwrap_or(Ordering::Equal));
+        useful
+    }
+
+    /// The change that is shown session by session: the advised one, or else the best one.
+    fn focus(&self) -> Option<&ChangeOutcome> {
+        self.advised().or_else(|| self.useful().first().copied())
+    }
+}
+
+impl ChangeOutcome {
+    fn is_settable(&self) -> bool {
+        self.change.settings.iter().all(|s| !s.line.is_empty())
+    }
+}
+
 /// Returns the pairs of single changes that are worth trying together: the best one, with the best of
 /// each other setting. A value that switches compaction off is in no pair.
 pub fn combinations(single: &Advice) -> Vec<[&Candidate; 2]> {
-    let gain = |o: &ChangeOutcome| o.then.map(|then| worth(&single.now, &then));
-    let is_useful = |o: &&ChangeOutcome| {
-        let set = &o.change.settings[0];
-        let saves = o.then.is_some_and(|then| then.cost_usd < single.now.cost_usd);
-        o.differs > 0 && saves && !set.line.is_empty() && set.setting != "auto"
+    let saves = |o: &&ChangeOutcome| {
+        let cheaper = o.then.as_ref().is_some_and(|then| then.cost_usd < single.now.cost_usd);
+        cheaper && o.change.settings[0].setting != "auto"
     };
-    let mut useful: Vec<&ChangeOutcome> = single.changes.iter().filter(is_useful).collect();
-    // The order of equal ones is that of the settings.
-    useful.sort_by(|a, b| gain(b).partial_cmp(&gain(a)).unwrap_or(Ordering::Equal));
     let mut seen = BTreeSet::new();
-    let best: Vec<&Candidate> = useful.iter().map(|o| &o.change).collect();
-    let mut firsts = best.into_iter().filter(|c| seen.insert(c.settings[0].setting.as_str()));
+    let best = single.useful().into_iter().filter(saves).map(|o| &o.change);
+    let mut firsts = best.filter(|c| seen.insert(c.settings[0].setting.as_str()));
     let Some(lead) = firsts.next() else { return vec![] };
     firsts.take(COMBINATIONS).map(|other| [lead, other]).collect()
 }
 
-/// Dollars saved per further need lost; more dollars are better where no further need is lost.
+/// Dollars saved per point of recall; more dollars are better where recall does not fall.
 fn worth(now: &Sums, then: &Sums) -> (bool, f64) {
-    let (saved, lost) = (now.cost_usd - then.cost_usd, then.lost as f64 - now.lost as f64);
+    let (saved, lost) = (now.cost_usd - then.cost_usd, now.kept_pct() - then.kept_pct());
     if lost > 0.0 { (false, saved / lost) } else { (true, saved) }
 }
 
 impl Sums {
     fn from_runs(runs: &[&RunRecord]) -> Sums {
-        runs.iter().fold(Sums::default(), |sums, r| {
-            let lost = lost::of_run(r);
-            Sums {
-                cost_usd: sums.cost_usd + r.summary.cost_usd,
-                waited_ms: sums.waited_ms + r.summary.blocked_ms,
-                needs: sums.needs + lost.needs,
-                lost: sums.lost + lost.lost.len(),
-                compactions: sums.compactions + r.summary.compactions,
-            }
-        })
+        let recall = |r: &RunRecord, is_counted: fn(&FactRecord) -> bool| {
+            Recall::over(r.facts.iter().filter(|f| is_counted(f)))
+        };
+        let sum = |of: fn(&RunRecord) -> u64| runs.iter().map(|r| of(r)).sum();
+        let session = |r: &&RunRecord| SessionFigures {
+            session: r.scenario.id.clone(),
+            cost_usd: r.summary.cost_usd,
+            recall_pct: recall(r, FactRecord::is_need).pct,
+        };
+        let mut per_session: Vec<SessionFigures> = runs.iter().map(session).collect();
+        per_session.sort_by(|a, b| a.session.cmp(&b.session));
+        Sums {
+            cost_usd: runs.iter().map(|r| r.summary.cost_usd).sum(),
+            waited_ms: sum(|r| r.summary.blocked_ms),
+            compactions: sum(|r| r.summary.compactions),
+            recall: Recall::pooled(runs.iter().map(|r| recall(r, FactRecord::is_need))),
+            at_risk: Recall::pooled(runs.iter().map(|r| recall(r, FactRecord::is_at_risk))),
+            per_session,
+        }
     }
 
-    /// Place on the axes of the front, which are columns of the table.
-    fn place(self) -> Vec<f64> {
-        vec![self.cost_usd, self.lost as f64]
+    fn kept_pct(&self) -> f64 {
+        self.recall.pct.unwrap_or(100.0)
+    }
+
+    /// Place on the axes of the front, as the table prints it.
+    fn place(&self) -> Vec<f64> {
+        let printed = |text: String| text.parse::<f64>().unwrap_or(f64::INFINITY);
+        vec![printed(fmt::usd(self.cost_usd)), -printed(fmt::pct(self.kept_pct()))]
     }
 }
 
@@ -301,13 +364,13 @@ fn decide(
 ) -> (Decision, String, String) {
     let name = fmt::one_line(product);
     let over = fmt::sessions(sessions);
-    let told = |decision, text: String| (decision, text, String::new());
+    let undecided = |decision, text: String| (decision, text, String::new());
     let seen = outcomes.iter().map(|o| o.differs).max().unwrap_or(0);
     if seen == 0 {
         let none = if now.compactions == 0 { "it compacts in none, and " } else { "" };
         let text =
             format!("No change for {name}: over {over} {none}no value tried changes a request.");
-        return told(Decision::NothingChanges, text);
+        return undecided(Decision::NothingChanges, text);
     }
     if seen < MIN_SESSIONS {
         let seen = match seen == sessions {
@@ -315,33 +378,29 @@ fn decide(
             false => format!("{seen} of {over} change with any value"),
         };
         let text = format!("Not enough for {name}: {seen}, {MIN_SESSIONS} needed.");
-        return told(Decision::TooFew, text);
+        return undecided(Decision::TooFew, text);
     }
-    let is_better = |o: &ChangeOutcome, i: usize| o.figures[i].verdict == Verdict::Better;
-    let settable = |o: &&ChangeOutcome| o.change.settings.iter().all(|s| !s.line.is_empty());
-    let saves = |o: &&ChangeOutcome, then: &Sums| {
-        is_better(o, COST) && then.cost_usd < now.cost_usd && o.pays
+    let eligible = |figure: usize| {
+        outcomes.iter().filter_map(move |o| {
+            let is_better = o.figures[figure].verdict == Verdict::Better;
+            (o.front && o.is_settable() && is_better).then_some((o, o.then.as_ref()?))
+        })
     };
-    let keeps = |o: &&ChangeOutcome, then: &Sums| is_better(o, KEPT) && then.lost < now.lost;
-    // What a need costs that is lost no more, in place of what is saved per need that is lost.
-    let price = |then: &Sums| (then.cost_usd - now.cost_usd) / (now.lost - then.lost) as f64;
-    let eligible = || {
-        let all = outcomes.iter().filter(|o| o.front).filter(settable);
-        all.filter_map(|o| Some((o, o.then?)))
-    };
-    let best_saving = eligible()
-        .filter(|(o, then)| saves(o, then))
-        .reduce(|a, b| if worth(now, &b.1) > worth(now, &a.1) { b } else { a });
+    let best_saving = eligible(COST)
+        .filter(|(o, then)| then.cost_usd < now.cost_usd && o.pays)
+        .reduce(|a, b| if worth(now, b.1) > worth(now, a.1) { b } else { a });
+    // Dollars for a point of recall, in place of dollars that a lost point saves.
+    let price = |then: &Sums| (then.cost_usd - now.cost_usd) / (then.kept_pct() - now.kept_pct());
     let best = best_saving.or_else(|| {
-        let all = eligible().filter(|(o, then)| keeps(o, then));
-        all.reduce(|a, b| if price(&b.1) < price(&a.1) { b } else { a })
+        let keeping = eligible(KEPT).filter(|(_, then)| then.kept_pct() > now.kept_pct());
+        keeping.reduce(|a, b| if price(b.1) < price(a.1) { b } else { a })
     });
     let Some((best, then)) = best else {
         let text = format!(
             "No change for {name}: over {over} no value tried saves dollars, or keeps more of what \
              is needed, beyond chance."
         );
-        return told(Decision::NoChange, text);
+        return undecided(Decision::NoChange, text);
     };
     let set: Vec<String> =
         best.change.settings.iter().map(|s| format!("{} to {}", s.setting, s.value)).collect();
@@ -350,8 +409,8 @@ fn decide(
         set.join(" and "),
         fmt::usd(then.cost_usd),
         fmt::usd(now.cost_usd),
-        percent(now, &then),
-        price_told(now, &then)
+        percent(now.cost_usd, then.cost_usd),
+        format_price(now, then)
     );
     let sure: Vec<String> =
         front::metrics().map(|(i, m)| format_figure(&best.figures[i], m)).collect();
@@ -359,31 +418,32 @@ fn decide(
     (Decision::Change(best.change.label.clone()), text, sure)
 }
 
-/// Change of the dollars, per cent.
-fn percent(now: &Sums, then: &Sums) -> String {
-    let change = (now.cost_usd > 0.0).then(|| (then.cost_usd / now.cost_usd - 1.0) * 100.0);
+/// Change of dollars, per cent.
+fn percent(now: f64, then: f64) -> String {
+    let change = (now > 0.0).then(|| (then / now - 1.0) * 100.0);
     fmt::known(change, |x| match fmt::signed(x, fmt::pct) {
         none if none == "±0" => none,
         some => some + " %",
     })
 }
 
-/// What a change costs: needs lost, dollars, waiting.
-fn price_told(now: &Sums, then: &Sums) -> String {
+/// Formats what a change costs: recall, dollars, waiting.
+fn format_price(now: &Sums, then: &Sums) -> String {
     let waited = (then.waited_ms as f64 - now.waited_ms as f64) / 1e3;
     let usd = then.cost_usd - now.cost_usd;
-    let lost = then.lost as i64 - now.lost as i64;
+    let (kept, before) = (fmt::pct(then.kept_pct()), fmt::pct(now.kept_pct()));
+    let recall = format!("recall {kept} % instead of {before} %");
+    let is_lower = then.kept_pct() < now.kept_pct();
     let parts = [
-        (lost > 0).then(|| format!("{lost} more of {} needs lost", then.needs)),
+        (kept != before && is_lower).then(|| recall.clone()),
         (usd > CENT).then(|| format!("${} more", fmt::usd(usd))),
         (waited >= 0.5).then(|| format!("{} s more waiting", fmt::count(waited))),
     ];
     let price: Vec<String> = parts.into_iter().flatten().collect();
-    let kept =
-        if lost < 0 { format!(", and {} fewer needs are lost", -lost) } else { String::new() };
+    let gain = if kept == before || is_lower { "" } else { &format!(" The gain: {recall}.") };
     match price.is_empty() {
-        true => format!("It has no price: no more needs lost, no more waiting{kept}."),
-        false => format!("The price: {}{kept}.", price.join(", ")),
+        true => format!("It has no price: recall does not fall, and no more waiting.{gain}"),
+        false => format!("The price: {}.{gain}", price.join(", ")),
     }
 }
 

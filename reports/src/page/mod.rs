@@ -60,7 +60,7 @@ fn page(
 ) -> Result<String, ReportError> {
     let results = &*seeds::averaged(&stored.figures);
     if results.runs.is_empty() {
-        return Ok(document(&html! { main { p { "These results hold no runs." } } }));
+        return Ok(document(TITLE, &html! { main { p { "These results hold no runs." } } }));
     }
     let blocks = view::blocks(results);
     let overview = Overview::new(results, &blocks, hues);
@@ -73,25 +73,28 @@ fn page(
         @if !matrix.is_empty() { (parts::systems(matrix)) }
     };
     let frame = |packed: &Packed| {
-        document(&html! {
-            main {
-                p.terms { (compared) }
-                noscript { p.alarm { "Charts and sessions need the script of this page, which \
-                    your viewer does not run. The tables below do not." } }
-                div #missing role="status" {}
-                div #overview { (first) (sessions(&packed.note())) (below) }
-                div #session hidden {}
-            }
-            script #data type="application/json" { (PreEscaped(&data)) }
-            @for (i, chunk) in packed.chunks.iter().enumerate() {
-                @if let Some((chunk, _)) = chunk {
-                    script id=(format!("d{i}")) type="application/octet-stream" {
-                        (PreEscaped(chunk))
+        document(
+            TITLE,
+            &html! {
+                main {
+                    p.terms { (compared) }
+                    noscript { p.alarm { "Charts and sessions need the script of this page, which \
+                        your viewer does not run. The tables below do not." } }
+                    div #missing role="status" {}
+                    div #overview { (first) (sessions(&packed.note())) (below) }
+                    div #session hidden {}
+                }
+                script #data type="application/json" { (PreEscaped(&data)) }
+                @for (i, chunk) in packed.chunks.iter().enumerate() {
+                    @if let Some((chunk, _)) = chunk {
+                        script id=(format!("d{i}")) type="application/octet-stream" {
+                            (PreEscaped(chunk))
+                        }
                     }
                 }
-            }
-            script type="module" { (PreEscaped(SCRIPT)) }
-        })
+                script type="module" { (PreEscaped(SCRIPT)) }
+            },
+        )
     };
     let room = MAX_BYTES.saturating_sub(frame(&Packed::default()).len());
     let mut packed = Packed::new(room);
@@ -107,7 +110,10 @@ fn page(
     Ok(frame(&packed))
 }
 
-fn document(body: &Markup) -> String {
+const TITLE: &str = "Context compaction compared";
+
+/// Composes a page with these styles; `title` is also its heading.
+pub(crate) fn document(title: &str, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -115,12 +121,12 @@ fn document(body: &Markup) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(policy());
-                title { "ctxbench: context compaction compared" }
+                title { "ctxbench: " (title) }
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                header { h1 { "Context compaction compared" } }
+                header { h1 { (title) } }
                 (body)
             }
         }

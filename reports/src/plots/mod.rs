@@ -2,6 +2,7 @@
 //! setting. The page draws what is inside a session.
 
 mod cloud;
+pub(crate) mod curve;
 mod palette;
 mod pooled;
 mod scatter;
@@ -47,8 +48,8 @@ pub(crate) fn write(
         let Some(sweeps) = Sweeps::from_terms(&terms) else { continue };
         for swept in &sweeps.swept {
             let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
-            let drawn = sweep::draw(&sweeps, swept, &terms.name(), &marks);
-            add(format!("plots/sweep-{slug}{suffix}.svg"), drawn)?;
+            let drawn = sweep::draw(&sweeps, swept, &terms.name(), &marks)?;
+            add(format!("plots/sweep-{slug}{suffix}.svg"), Ok(drawn))?;
         }
     }
     let mut taken = BTreeSet::new();

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// Ten hues that are distinguishable with colour blindness and in print (after Okabe & Ito 2008 and
 /// P. Tol's muted scheme).
-const HUES: [RGBColor; 10] = [
+pub(super) const HUES: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),

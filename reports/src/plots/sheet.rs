@@ -67,12 +67,17 @@ pub(super) fn text_width(text: &str, size: i32) -> i32 {
 impl Sheet<'_> {
     /// Draws the title and a smaller line below it; both are cut to the width of the sheet.
     pub(super) fn title(&mut self, title: &str, below: &str) -> Drawn {
+        self.name(title);
         let fit = |text: &str, size: i32| {
             fmt::elide(text, ((self.width - 40) as f64 / (0.51 * f64::from(size))) as usize)
         };
-        self.title = fmt::one_line(title);
         self.text(20, 22, HPos::Left, 20, INK, &fit(title, 20))?;
         self.text(20, 46, HPos::Left, 14, GREY, &fit(below, 14))
+    }
+
+    /// Sets the title for screen readers.
+    pub(super) fn name(&mut self, title: &str) {
+        self.title = fmt::one_line(title);
     }
 
     pub(super) fn add_tooltip(&mut self, (x, y): (i32, i32), radius: i32, text: &str) {
@@ -200,7 +205,7 @@ pub(super) fn axis_x(
     s.text(scale.start + scale.length / 2, bottom + 34, HPos::Center, TEXT, GREY, name)
 }
 
-/// Draws horizontal grid lines, their values to the left of them, and the name of the axis.
+/// Draws horizontal grid lines, their values to the left of them, and the name of the axis, if any.
 pub(super) fn axis_y(
     s: &Sheet<'_>,
     scale: Scale,
@@ -215,5 +220,9 @@ pub(super) fn axis_y(
         s.text(left - 7, y, HPos::Right, 14, GREY, &show(t))?;
     }
     s.path(&[(left, scale.start), (left, scale.start + scale.length)], GREY, 1)?;
-    s.text_up(left - 56, scale.start + scale.length / 2, name)
+    if name.is_empty() {
+        Ok(())
+    } else {
+        s.text_up(left - 56, scale.start + scale.length / 2, name)
+    }
 }

@@ -81,7 +81,7 @@ impl FactRecord {
 }
 
 /// Share of needed facts that the context still showed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Recall {
     /// Mean over the events, per cent; `None` without events.
     pub pct: Option<f64>,
@@ -102,6 +102,14 @@ impl Recall {
         let sum: f64 = events.values().map(|(sum, n)| sum / f64::from(*n)).sum();
         let n = events.len() as f64;
         Recall { pct: (n > 0.0).then(|| 100.0 * sum / n), events: events.len() as u64 }
+    }
+
+    /// Returns the recall over the events of several runs.
+    pub fn pooled(all: impl Iterator<Item = Recall>) -> Recall {
+        let (sum, events) = all.fold((0.0, 0), |(sum, events), r| {
+            (sum + r.pct.unwrap_or_default() * r.events as f64, events + r.events)
+        });
+        Recall { pct: (events > 0).then(|| sum / events as f64), events }
     }
 }
 
