@@ -65,11 +65,12 @@ fn page(
     let blocks = view::blocks(results);
     let overview = Overview::new(results, &blocks, hues);
     let data = overview.json();
-    let sections: Vec<Section<'_>> = sections::all(results).collect();
-    let compared = parts::compared(results);
+    let sections: Vec<Section> = sections::all(results).collect();
+    let compared = view::heading(results);
     let first = parts::first_screen(&sections);
     let below = html! {
         @for s in &sections { (parts::section(s, results)) }
+        (parts::reading(&results.assumptions))
         @if !matrix.is_empty() { (parts::systems(matrix)) }
     };
     let frame = |packed: &Packed| {

@@ -1,7 +1,7 @@
 //! Parts of the page that need no script: the compared sessions, the failures, the conclusion, and
 //! the tables over sessions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
@@ -9,51 +9,22 @@ use crate::record::Results;
 use crate::sections::Section;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Figure, Verdict};
-use crate::{fmt, metrics, view};
+use crate::{fmt, metrics};
 
-/// Maximum number of listed failures. The others are only counted; the views of the sessions show
-/// them.
-const LISTED: usize = 200;
-
-/// Number of failures that are expanded.
-const FIRST: usize = 2;
-
-/// One line with the compared sessions.
-pub(super) fn compared(results: &Results) -> String {
-    let sessions: BTreeSet<&str> = results.runs.iter().map(|r| &*r.scenario.id).collect();
-    let strategies: BTreeSet<&str> = results.runs.iter().map(|r| &*r.strategy.label).collect();
-    let models: Vec<String> = view::models(results).into_iter().map(fmt::one_line).collect();
-    let parts = [
-        fmt::one_line(&results.generator),
-        fmt::sessions(sessions.len()),
-        fmt::pluralize(strategies.len(), "strategy"),
-        fmt::pluralize(results.runs.len(), "run"),
-        models.join(", "),
-    ];
-    parts.join(" · ")
-}
-
-/// Conclusion and failures, displayed next to the chart.
-pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
+/// Failures, conclusion and table, displayed next to the chart.
+pub(super) fn first_screen(sections: &[Section]) -> Markup {
     html! {
         div.first {
             section aria-label="The conclusion" {
-                @for s in sections { @if let Section::Conclusion(g) = s {
-                    h2 { (fmt::one_line(&g.heading)) }
-                    @for s in &g.sentences { p.sentences { (fmt::one_line(s)) } }
-                    @for l in g.lines.iter().filter(|l| l.alarm) {
-                        p.alarm { strong { (l.label) } ": " (fmt::one_line(&l.text)) }
-                    }
-                    details open[g.sentences.is_empty()] {
-                        summary { "Who is first in what" }
-                        div.wide tabindex="0" role="region" aria-label="Who is first in what" {
-                            table { tbody { @for l in &g.lines { tr {
-                                th scope="row" { (l.label) } td.note { (fmt::one_line(&l.text)) }
-                            } } } }
-                        }
-                    }
+                @for s in sections { @if let Section::Conclusion(c) = s {
+                    h2 { (fmt::one_line(&c.heading)) }
+                    @if !c.failures.is_empty() { div.alarm {
+                        ul { @for f in &c.failures { li { (fmt::one_line(f)) } } }
+                    } }
+                    @for s in &c.sentences { p.sentences { (fmt::one_line(s)) } }
+                    @for l in &c.lines { p.terms { (l.label) ": " (fmt::one_line(&l.text)) } }
+                    @if c.table.rows().next().is_some() { (body(&c.table)) }
                 } }
-                @for s in sections { @if let Section::Failures(all) = s { (failures(all)) } }
             }
             section aria-labelledby="front-title" {
                 h2 #front-title { "Cost against recall" }
@@ -63,34 +34,13 @@ pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
     }
 }
 
-fn failures(all: &[String]) -> Markup {
-    let list = |some: &[String]| html! { ul { @for f in some { li { (fmt::one_line(f)) } } } };
-    html! {
-        div.alarm {
-            strong { "What is broken: " (all.len()) }
-            (list(&all[..all.len().min(FIRST)]))
-            @if all.len() > FIRST { details {
-                summary { (all.len() - FIRST) " more" }
-                (list(&all[FIRST..all.len().min(LISTED)]))
-                @if all.len() > LISTED {
-                    p { (all.len() - LISTED) " further ones have their sign in the table of \
-                        sessions × strategies." }
-                }
-            } }
-        }
-    }
-}
-
 /// A table over sessions, at the end of the page.
-pub(super) fn section(section: &Section<'_>, results: &Results) -> Markup {
+pub(super) fn section(section: &Section, results: &Results) -> Markup {
     match section {
         Section::Differences(found) => differences(results, found),
         Section::Sheet(s) => sheet(s),
-        Section::Reading(assumptions) => {
-            html! { h2 { "How to read this" } (help(assumptions)) }
-        }
-        // The first screen has them, and the script draws each session.
-        Section::Failures(_) | Section::Conclusion(_) | Section::Scores(_) => html! {},
+        // The first screen has it, and the script draws each session.
+        Section::Conclusion(_) | Section::Scores(_) | Section::Notes(_) => html! {},
     }
 }
 
@@ -103,6 +53,11 @@ fn wide(name: &str, table: &Markup) -> Markup {
 }
 
 fn sheet(s: &Sheet) -> Markup {
+    html! { h2 { (fmt::one_line(&s.title)) } (body(s)) }
+}
+
+/// A table with its note.
+fn body(s: &Sheet) -> Markup {
     let is_word = |c: &str| c.starts_with(char::is_alphabetic);
     let table = html! { table.sheet {
         thead { tr { @for h in &s.head { th scope="col" { (fmt::one_line(h)) } } } }
@@ -117,7 +72,8 @@ fn sheet(s: &Sheet) -> Markup {
             } } }
         } }
     } };
-    html! { h2 { (fmt::one_line(&s.title)) } p.terms { (fmt::one_line(&s.note)) } (wide(&fmt::one_line(&s.title), &table)) }
+    let name = if s.title.is_empty() { "The compared sessions" } else { &s.title };
+    html! { p.terms { (fmt::one_line(&s.note)) } (wide(&fmt::one_line(name), &table)) }
 }
 
 /// Differences between the strategies over all sessions, with intervals; a single line if there is
@@ -161,8 +117,10 @@ fn difference_table(d: &Differences) -> Markup {
     } }
 }
 
-fn help(assumptions: &BTreeMap<String, String>) -> Markup {
+/// Explanation of the figures, and the assumptions of the models.
+pub(super) fn reading(assumptions: &BTreeMap<String, String>) -> Markup {
     html! {
+        h2 { "How to read this" }
         ul.help {
             li { "◆: " (crate::front::HELP) ". n/a: not applicable or unknown, never 0. Hypothetical \
                 and control rows are compared with and never best." }
