@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ctxbench_core::strategy::Standing;
 use maud::{Markup, html};
+use sha2::{Digest, Sha256};
 
-use crate::record::Results;
+use crate::record::{Results, RunRecord};
 use crate::sections::Section;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Figure, Verdict};
@@ -18,32 +20,76 @@ const LISTED: usize = 200;
 /// Number of failures that are expanded.
 const FIRST: usize = 2;
 
-/// One line with the compared sessions.
-pub(super) fn compared(results: &Results) -> String {
+/// Title of the page: how many strategies ran on which sessions.
+pub(super) fn title(results: &Results) -> String {
     let sessions: BTreeSet<&str> = results.runs.iter().map(|r| &*r.scenario.id).collect();
     let strategies: BTreeSet<&str> = results.runs.iter().map(|r| &*r.strategy.label).collect();
     let models: Vec<String> = view::models(results).into_iter().map(fmt::one_line).collect();
-    let parts = [
-        fmt::one_line(&results.generator),
-        fmt::sessions(sessions.len()),
-        fmt::pluralize(strategies.len(), "strategy"),
-        fmt::pluralize(results.runs.len(), "run"),
-        models.join(", "),
-    ];
-    parts.join(" · ")
+    let on = match sessions.first() {
+        Some(only) if sessions.len() == 1 => fmt::one_line(only),
+        _ => fmt::sessions(sessions.len()),
+    };
+    format!("{} on {on}, {}", fmt::pluralize(strategies.len(), "strategy"), models.join(", "))
+}
+
+/// What the page was made from: the program, a hash of the sessions, and on request their names, the
+/// versions of the strategies, and a command that runs all of it again.
+pub(super) fn provenance(results: &Results) -> Markup {
+    let runs = || results.runs.iter();
+    let sessions: BTreeMap<&str, &RunRecord> = runs().map(|r| (&*r.scenario.id, r)).collect();
+    let strategies: BTreeMap<&str, &str> =
+        runs().map(|r| (&*r.strategy.label, &*r.strategy.version)).collect();
+    let contents = sessions.values().map(|r| format!("{} {}\n", r.scenario.id, r.scenario.content));
+    let hash = Sha256::digest(contents.collect::<String>());
+    let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let generator = fmt::one_line(&results.generator);
+    html! {
+        p.terms { (generator) " · " (fmt::pluralize(results.runs.len(), "run")) " · sessions " code { (hash) } }
+        details.provenance {
+            summary { "Sessions, versions and command" }
+            p { "To run it again, with the further options that you used:" }
+            pre { (command(results)) }
+            p { "Sessions, with a hash of each: " @for (i, (id, r)) in sessions.iter().enumerate() {
+                @if i > 0 { ", " } (fmt::one_line(id)) " " code { (r.scenario.content) }
+            } }
+            p { "Strategies, with the version that each follows: " (strategies.iter()
+                .map(|(label, version)| format!("{} {}", fmt::one_line(label), fmt::one_line(version)))
+                .collect::<Vec<_>>().join(", ")) }
+        }
+    }
+}
+
+/// A command with these sessions, models and strategies. Recordings are named by a placeholder, because results
+/// do not contain their paths.
+fn command(results: &Results) -> String {
+    let runs = || results.runs.iter();
+    let sessions: BTreeSet<String> =
+        runs()
+            .map(|r| {
+                if r.scenario.recorded {
+                    "RECORDINGS".into()
+                } else {
+                    fmt::one_line(&r.scenario.id)
+                }
+            })
+            .collect();
+    let is_run = |r: &&RunRecord| r.strategy.standing != Standing::Recorded;
+    let labels: BTreeSet<&str> = runs().filter(is_run).map(|r| &*r.strategy.label).collect();
+    let options = (view::models(results).into_iter().map(|m| ("model", m)))
+        .chain(labels.into_iter().map(|l| ("strategy", l)))
+        .map(|(option, value)| format!("--{option} '{}'", fmt::one_line(value)));
+    let words: Vec<String> = sessions.into_iter().chain(options).collect();
+    format!("ctxbench run {}", words.join(" "))
 }
 
 /// Conclusion and failures, displayed next to the chart.
-pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
+pub(super) fn first_screen(sections: &[Section<'_>], pictures: &Markup) -> Markup {
     html! {
         div.first {
             section aria-label="The conclusion" {
                 @for s in sections { @if let Section::Conclusion(g) = s {
                     h2 { (fmt::one_line(&g.heading)) }
                     @for s in &g.sentences { p.sentences { (fmt::one_line(s)) } }
-                    @for l in g.lines.iter().filter(|l| l.alarm) {
-                        p.alarm { strong { (l.label) } ": " (fmt::one_line(&l.text)) }
-                    }
                     details open[g.sentences.is_empty()] {
                         summary { "Who is first in what" }
                         div.wide tabindex="0" role="region" aria-label="Who is first in what" {
@@ -54,10 +100,11 @@ pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
                     }
                 } }
                 @for s in sections { @if let Section::Failures(all) = s { (failures(all)) } }
+                div #lose-control {}
+                div #answers role="status" {}
             }
-            section aria-labelledby="front-title" {
-                h2 #front-title { "Cost against recall" }
-                div #front {}
+            section aria-label="Plots" {
+                (pictures)
             }
         }
     }
@@ -87,7 +134,7 @@ pub(super) fn section(section: &Section<'_>, results: &Results) -> Markup {
         Section::Differences(found) => differences(results, found),
         Section::Sheet(s) => sheet(s),
         Section::Reading(assumptions) => {
-            html! { h2 { "How to read this" } (help(assumptions)) }
+            html! { details { summary { "How to read this" } (help(assumptions)) } }
         }
         // The first screen has them, and the script draws each session.
         Section::Failures(_) | Section::Conclusion(_) | Section::Scores(_) => html! {},
@@ -117,15 +164,20 @@ fn sheet(s: &Sheet) -> Markup {
             } } }
         } }
     } };
-    html! { h2 { (fmt::one_line(&s.title)) } p.terms { (fmt::one_line(&s.note)) } (wide(&fmt::one_line(&s.title), &table)) }
+    let title = fmt::one_line(&s.title);
+    html! { details {
+        summary { (title) }
+        p.terms { (fmt::one_line(&s.note)) }
+        (wide(&title, &table))
+    } }
 }
 
 /// Differences between the strategies over all sessions, with intervals; a single line if there is
 /// only one session.
 fn differences(results: &Results, found: &[Differences]) -> Markup {
     let missing = stats::missing(results, found);
-    html! { @if missing.is_some() || !found.is_empty() {
-        h2 { "Differences between strategies" }
+    html! { @if missing.is_some() || !found.is_empty() { details {
+        summary { "Differences between strategies" }
         @if let Some(why) = missing { p.terms { (why) } }
         @for d in found {
             @if d.strategies.is_empty() {
@@ -136,7 +188,7 @@ fn differences(results: &Results, found: &[Differences]) -> Markup {
                 (wide(&stats::heading(d), &difference_table(d)))
             }
         }
-    } }
+    } } }
 }
 
 fn difference_table(d: &Differences) -> Markup {
@@ -194,5 +246,5 @@ pub(super) fn systems(matrix: &[Vec<String>]) -> Markup {
             } }
         }
     } };
-    html! { h2 { (name) } (wide(name, &table)) }
+    html! { details { summary { (name) } (wide(name, &table)) } }
 }

@@ -1,29 +1,29 @@
 //! Plots as SVG: cost against recall in each session and over sessions, and one for each swept
-//! setting. The page draws what is inside a session.
+//! setting. The page contains those over sessions, and draws what is inside a session.
 
 mod cloud;
+mod front;
 mod palette;
-mod pooled;
-mod scatter;
 mod sheet;
 mod sweep;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::iter;
 
 pub use palette::Hues;
-pub(crate) use palette::{Mark, marks};
+pub(crate) use palette::{Colors, colors};
 
 use crate::error::ReportError;
+use crate::formats::Artifact;
 use crate::stored::{Files, StoredResults};
 use crate::sweep::Sweeps;
-use crate::terms::terms;
+use crate::terms::{Terms, terms};
 use crate::view;
 use crate::{fmt, seeds};
 use sheet::Fault;
 
-/// Marks of all strategies, by label.
-type Marks = BTreeMap<String, Mark>;
+/// Width of a picture, pixels.
+pub(crate) const WIDTH: i32 = 680;
 
 /// Draws every plot: `plots/front.svg`, `plots/sweep-<strategy>-<setting>.svg`,
 /// `plots/<scenario>-cost-recall.svg`.
@@ -33,22 +33,17 @@ pub(crate) fn write(
     files: &mut dyn Files,
 ) -> Result<(), ReportError> {
     let results = &*seeds::averaged(&stored.figures);
-    let marks = marks(results, hues);
-    let mut add = |file: String, drawn: Result<String, Fault>| -> Result<(), ReportError> {
-        let failed = |e| ReportError::Refused(format!("the plot `{file}` could not be drawn: {e}"));
-        files.put(&file, &drawn.map_err(failed)?)
-    };
+    let colors = colors(results, hues);
     let blocks = view::blocks(results);
     for terms in terms(&blocks) {
-        let suffix = terms.suffix();
-        if let Some(drawn) = pooled::draw(&terms, &marks) {
-            add(format!("plots/front{suffix}.svg"), drawn)?;
+        let evidence = terms.evidence();
+        let is_one = evidence.iter().all(|r| r.scenario.id == evidence[0].scenario.id);
+        let front = over_sessions(&terms, &colors, WIDTH)?;
+        if let Some(svg) = front.filter(|_| !is_one) {
+            files.put(&format!("plots/front{}.svg", terms.suffix()), &svg)?;
         }
-        let Some(sweeps) = Sweeps::from_terms(&terms) else { continue };
-        for swept in &sweeps.swept {
-            let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
-            let drawn = sweep::draw(&sweeps, swept, &terms.name(), &marks);
-            add(format!("plots/sweep-{slug}{suffix}.svg"), drawn)?;
+        for sweep in sweeps(&terms, &colors, WIDTH)? {
+            files.put(&sweep.file, &sweep.text)?;
         }
     }
     let mut taken = BTreeSet::new();
@@ -60,9 +55,41 @@ pub(crate) fn write(
             .map(|name| format!("plots/{name}-cost-recall{suffix}.svg"))
             .find(|file| taken.insert(file.to_lowercase()))
             .expect("some number is free");
-        add(file, scatter::draw(block, &marks))?;
+        let title = format!("Cost against recall, {}", block.title());
+        if let Some(drawn) = front::draw(&title, &block.runs, &colors, WIDTH) {
+            files.put(&file, &drawn.map_err(failed)?)?;
+        }
     }
     Ok(())
+}
+
+/// Draws cost against recall over the compared sessions. `None` if nothing is compared.
+pub(crate) fn over_sessions(
+    terms: &Terms<'_, '_>,
+    colors: &Colors,
+    width: i32,
+) -> Result<Option<String>, ReportError> {
+    let title = format!("Cost against recall, {}, {}", terms.scope(), terms.name());
+    front::draw(&title, &terms.evidence(), colors, width).transpose().map_err(failed)
+}
+
+/// Draws every swept setting.
+pub(crate) fn sweeps(
+    terms: &Terms<'_, '_>,
+    colors: &Colors,
+    width: i32,
+) -> Result<Vec<Artifact>, ReportError> {
+    let Some(sweeps) = Sweeps::from_terms(terms) else { return Ok(vec![]) };
+    let draw = |swept| {
+        let text = sweep::draw(&sweeps, swept, &terms.name(), colors, width).map_err(failed)?;
+        let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
+        Ok(Artifact { file: format!("plots/sweep-{slug}{}.svg", terms.suffix()), text })
+    };
+    sweeps.swept.iter().map(draw).collect()
+}
+
+fn failed(e: Fault) -> ReportError {
+    ReportError::Refused(format!("a plot could not be drawn: {e}"))
 }
 
 #[cfg(test)]
@@ -156,21 +183,18 @@ mod tests {
         let mut few = all.clone();
         few.runs
             .retain(|r| matches!(r.strategy.label.as_str(), "codex" | "opencode" | "reference"));
-        let (a, b) = (marks(&all, &hues), marks(&few, &hues));
-        assert!(b.iter().all(|(label, mark)| a[label].hue == mark.hue));
+        let (a, b) = (colors(&all, &hues), colors(&few, &hues));
+        assert!(b.iter().all(|(label, color)| a[label] == *color));
     }
 
     #[test]
-    fn every_strategy_has_a_mark_and_products_have_a_hue_of_their_own() {
-        let all = marks(&testing::results(), &Hues::default());
+    fn every_strategy_has_a_colour_of_its_own_which_its_settings_share() {
+        let all = colors(&testing::results(), &Hues::default());
         assert_eq!(all.len(), testing::LABELS.len());
-        assert_eq!((&*all["reference"].hue, &*all["none"].hue), ("reference", "control"));
-        let products: Vec<&str> =
-            all.values().map(|m| &*m.hue).filter(|hue| hue.starts_with('h')).collect();
-        let distinct: BTreeSet<&&str> = products.iter().collect();
-        assert_eq!((products.len(), distinct.len()), (9, 9));
-        let shapes: BTreeSet<usize> = all.values().map(|m| m.shape).collect();
-        assert_eq!(shapes.len(), all.len());
+        assert_eq!(all["codex"], all["codex:auto_compact_limit=90000"]);
+        let distinct: BTreeSet<_> = all.values().map(|c| (c.0, c.1, c.2)).collect();
+        // Twelve labels, two of which have settings.
+        assert_eq!(distinct.len(), 10);
     }
 
     /// The sample, and a second scenario with a reference that exceeds the window and with points
@@ -244,7 +268,7 @@ mod tests {
         // Codex with default settings costs half and keeps more than with the larger limit.
         says(pooled[0], "codex:limit=120000: cost −40.0 %, recall −30.0 pp");
         says(pooled[1], "codex: limit, 2 sessions, claude-sonnet-4-6");
-        says(pooled[1], "default: cost −50.0 %, on the front");
+        says(pooled[1], "today: cost −50.0 %, on the front");
         says(pooled[1], "120000: recall −30.0 pp");
         // A single session has no front over sessions, but its swept settings are drawn.
         let mut one = swept();
@@ -262,8 +286,14 @@ mod tests {
             let head = p.text.lines().nth(1).unwrap_or("");
             assert!(head.starts_with("<title>") && head.ends_with("</title>"), "{}", p.file);
         }
-        let points = drawn[0].text.matches("<circle").count();
-        assert!(points > testing::LABELS.len(), "marks and what they tell");
-        assert!(drawn[0].text.contains("<title>x&lt;&amp;&quot;y: cost $ "));
+        let names = ["anthropic-sdk", "claude-code", "codex", "opencode", "reference"];
+        for name in names {
+            let told = format!("<title>{name}: cost $");
+            assert!(drawn[0].text.contains(&told), "{told}: {}", drawn[0].text);
+        }
+        // A mark and its tooltip.
+        assert!(drawn[0].text.matches("<circle").count() >= 2 * names.len());
+        // A row that broke a rule has no point.
+        assert!(drawn[0].text.contains("failed: ") && !drawn[0].text.contains("<title>x&lt;"));
     }
 }
