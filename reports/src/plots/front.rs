@@ -15,8 +15,8 @@ const LONGEST: usize = 36;
 /// Maximum number of listed names without a point.
 const WITHOUT: usize = 6;
 
-/// Draws the products of these runs as a picture of this width, pixels. `None` with fewer than two
-/// points.
+/// Draws the products of these runs as a picture of this width, pixels. `None` without
+/// any point.
 pub(super) fn draw(
     title: &str,
     runs: &[&RunRecord],
@@ -47,6 +47,9 @@ pub(super) fn draw(
             intervals: [ends(cost), ends(kept)].map(|ends| ends.filter(|_| !is_one)),
         });
     }
+    if points.is_empty() {
+        return None;
+    }
     let base = |i: usize| {
         let mut rows = d.strategies.iter().filter_map(|s| s.figures[i].base_mean);
         if is_one { rows.next() } else { Some(0.0) }
@@ -61,9 +64,6 @@ pub(super) fn draw(
             on_front: false,
             intervals: [None, None],
         });
-    }
-    if points.len() < 2 {
-        return None;
     }
     let how = match is_one {
         true => "Up and left is better".into(),

@@ -188,13 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn every_strategy_has_a_colour_of_its_own_which_its_settings_share() {
+    fn every_product_has_a_colour_of_its_own_which_its_settings_share() {
         let all = colors(&testing::results(), &Hues::default());
-        assert_eq!(all.len(), testing::LABELS.len());
         assert_eq!(all["codex"], all["codex:auto_compact_limit=90000"]);
         let distinct: BTreeSet<_> = all.values().map(|c| (c.0, c.1, c.2)).collect();
-        // Twelve labels, two of which have settings.
-        assert_eq!(distinct.len(), 10);
+        // Twelve labels without the reference and two controls; two of them have settings.
+        assert_eq!((all.len(), distinct.len()), (9, 7));
     }
 
     /// The sample, and a second scenario with a reference that exceeds the window and with points
@@ -248,7 +247,7 @@ mod tests {
         results
     }
 
-    fn over_sessions(drawn: &[Artifact]) -> Vec<&Artifact> {
+    fn of_sessions(drawn: &[Artifact]) -> Vec<&Artifact> {
         let is = |p: &&Artifact| p.file.contains("/front") || p.file.contains("/sweep-");
         drawn.iter().filter(is).collect()
     }
@@ -256,7 +255,7 @@ mod tests {
     #[test]
     fn sessions_have_one_plot_of_the_front_and_settings_one_of_their_values() {
         let drawn = plots(&swept());
-        let pooled = over_sessions(&drawn);
+        let pooled = of_sessions(&drawn);
         let files: Vec<&str> = pooled.iter().map(|p| p.file.as_str()).collect();
         assert_eq!(files, ["plots/front.svg", "plots/sweep-codex-limit.svg"]);
         assert!(pooled.iter().all(|p| well_formed(&p.text).is_ok()));
@@ -274,9 +273,22 @@ mod tests {
         let mut one = swept();
         one.runs.retain(|r| r.scenario.id == "one");
         let drawn = plots(&one);
-        let pooled = over_sessions(&drawn);
+        let pooled = of_sessions(&drawn);
         assert_eq!(pooled.len(), 1);
         says(pooled[0], "90000: cost $1.000, on the front");
+    }
+
+    #[test]
+    fn intervals_are_spoken_of_where_they_are_drawn() {
+        let two = plots(&swept());
+        assert!(of_sessions(&two).iter().all(|p| !p.text.contains("interval")));
+        let mut twelve = testing::recordings(12);
+        for (i, r) in twelve.runs.iter_mut().enumerate() {
+            r.summary.cost_usd *= 1.0 + (i % 7) as f64 / 100.0;
+        }
+        let drawn = plots(&twelve);
+        let front = drawn.iter().find(|p| p.file == "plots/front.svg").unwrap();
+        assert!(front.text.contains("95 % intervals"), "{}", front.text);
     }
 
     #[test]

@@ -22,40 +22,29 @@ pub(super) const HUES: [RGBColor; 12] = [
     RGBColor(0, 140, 160),
 ];
 
-/// Greys of the rows that are no products.
-const GREYS: [RGBColor; 3] =
-    [RGBColor(110, 110, 110), RGBColor(140, 140, 140), RGBColor(125, 135, 150)];
-
 /// Preferred hues of strategies by bare name, as indices in the palette. Results do not contain
 /// them.
 pub type Hues = BTreeMap<&'static str, u8>;
 
-/// Colours of all strategies, by label.
+/// Colours of all products, by label.
 pub(crate) type Colors = BTreeMap<String, RGBColor>;
 
-/// Assigns a colour to each strategy. Those with a preferred hue choose first; the others take a
-/// hue that the fewest have.
+/// Assigns a colour to each product. Those with a preferred hue choose first; the others take a hue
+/// that the fewest have.
 pub(crate) fn colors(results: &Results, hues: &Hues) -> Colors {
-    let (mut products, mut others) = (BTreeSet::new(), BTreeSet::new());
-    for r in &results.runs {
-        let name = &*r.strategy.name;
-        let wish = hues.get(name).map_or(HUES.len(), |hue| usize::from(*hue));
-        match r.strategy.standing {
-            Standing::Contender => products.insert((wish, name)),
-            _ => others.insert(name),
-        };
-    }
+    let products = || results.runs.iter().filter(|r| r.strategy.standing == Standing::Contender);
+    let wish = |name: &str| hues.get(name).map_or(HUES.len(), |hue| usize::from(*hue));
+    let names: BTreeSet<(usize, &str)> =
+        products().map(|r| &*r.strategy.name).map(|name| (wish(name), name)).collect();
     let mut used = [0_usize; HUES.len()];
-    let mut colors: BTreeMap<&str, RGBColor> =
-        others.into_iter().zip(GREYS.into_iter().cycle()).collect();
-    for (wish, name) in products {
-        let slot = (0..HUES.len()).map(|i| (wish + i) % HUES.len()).min_by_key(|s| used[*s]);
-        let slot = slot.unwrap_or_default();
+    let mut colors = BTreeMap::new();
+    for (wish, name) in names {
+        let slots = (0..HUES.len()).map(|i| (wish + i) % HUES.len());
+        let slot = slots.min_by_key(|slot| used[*slot]).unwrap_or_default();
         used[slot] += 1;
         colors.insert(name, HUES[slot]);
     }
-    let color = |name: &str| colors.get(name).copied().unwrap_or(GREYS[0]);
-    results.runs.iter().map(|r| (r.strategy.label.clone(), color(&r.strategy.name))).collect()
+    products().map(|r| (r.strategy.label.clone(), colors[&*r.strategy.name])).collect()
 }
 
 /// Mixes a colour with white; `share` is the part of the colour.

@@ -268,3 +268,27 @@ pub(super) fn axis_y(
     }
     s.text_up(left - 50, scale.start + scale.length / 2, name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_has_three_values_at_least() {
+        for (min, max) in [(0.0, 1.9), (-33.1, -10.4), (0.0, 0.004), (12.0, 61.0), (78.0, 83.0)] {
+            let ticks = Scale { min, max, start: 0, length: 110 }.ticks(50);
+            assert!(ticks.len() > 2 && ticks.iter().all(|t| (min..=max).contains(t)), "{ticks:?}");
+        }
+        assert_eq!(Scale { min: 1.0, max: 1.0, start: 0, length: 110 }.ticks(50), [1.0]);
+    }
+
+    #[test]
+    fn headings_are_wrapped_and_not_cut() {
+        let below = "mean change against the reference; up and left is better; the line joins the \
+                     front; hollow: finished fewer sessions";
+        let heading = Heading::new("Cost against recall", below, 360);
+        let lines: Vec<&str> = heading.lines.iter().skip(1).map(|(line, _)| &**line).collect();
+        assert_eq!(lines.join(" "), below);
+        assert!(lines.iter().all(|line| text_width(line, BELOW) <= 360 - 32), "{lines:?}");
+    }
+}

@@ -73,7 +73,7 @@ pub(super) fn draw(
     }
     below += "; diamonds: on the front of cost against recall";
     if all().any(|dot| dot.is_today) {
-        below += "; grey line: today's setting";
+        below += "; grey line: the setting of today";
     }
     let name = fmt::one_line(&swept.name);
     let title = format!("{name}: {}, {}, {terms}", swept.setting, fmt::sessions(d.sessions));
