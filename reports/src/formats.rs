@@ -4,7 +4,8 @@ use crate::error::ReportError;
 use crate::plots::Hues;
 use crate::stored::{Files, StoredResults};
 
-use crate::{csv, json, junit, markdown, page, plots, sqlite, table};
+use crate::table::{TableOptions, table};
+use crate::{csv, json, junit, markdown, page, plots, sqlite};
 
 /// One file of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +50,8 @@ const fn folder(name: &'static str, make: Make) -> ReportFormat {
 /// All formats; names are unique.
 pub const FORMATS: [ReportFormat; 8] = [
     file("table", |r, _, out| {
-        out.put("summary.txt", &table::table(&r.figures, table::WIDTH, false))
+        let options = TableOptions { details: true, ..TableOptions::default() };
+        out.put("summary.txt", &table(&r.figures, &options))
     }),
     file("json", |r, _, out| json::write_json(r, &mut *out.create(json::RESULTS_FILE)?)),
     folder("csv", |r, _, out| csv::write(r, out)),

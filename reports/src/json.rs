@@ -218,7 +218,9 @@ mod tests {
         let text = results_text(&testing::results()).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let told = &value["conclusions"][0];
-        assert_eq!(told["about"], "Conclusion: 1 session, claude-sonnet-4-6");
+        let about = "login-bug: Users are logged out at random, 120 replies, 242k tokens if never \
+                     compacted";
+        assert_eq!(told["about"], about);
         let front: Vec<&str> =
             told["front"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
         let sentence = told["sentences"][0].as_str().unwrap();

@@ -43,7 +43,7 @@ fn verdict(run: &RunRecord) -> TestVerdict {
     let by_design = !product
         && !run.integrity.is_empty()
         && run.integrity.iter().all(|f| f.rule == Rule::OverTheWindow);
-    if let Some(message) = view::integrity_note(run).filter(|_| !by_design) {
+    if let Some(message) = view::broken_rules(run).filter(|_| !by_design) {
         let lines = run
             .integrity
             .iter()

@@ -8,6 +8,7 @@
 pub mod advise;
 pub mod agreement;
 mod compare;
+mod comparison;
 mod conclusion;
 mod csv;
 mod error;
@@ -46,6 +47,7 @@ mod view;
 mod write;
 
 pub use compare::compare;
+pub use conclusion::failures;
 pub use error::{ReadError, ReportError};
 pub use explain::{Filter, explain};
 pub use fmt::{one_line, printable, uncounted};
@@ -61,5 +63,5 @@ pub use recorded::cache_shares;
 pub use results_file::{ResultsFile, read_figures};
 pub use row_cache::{Row, RowCache, sort_runs};
 pub use stored::{Files, OutputFolder, Rows, StoredResults, Take};
-pub use table::table;
+pub use table::{TableOptions, table};
 pub use write::{NewResults, check_out, default_cache, is_listed, is_of_results, is_private};

@@ -1,37 +1,31 @@
-//! Sections of a report in reading order. The terminal table, Markdown and the page render the same
-//! sections. Add new sections here.
-
-use std::collections::BTreeMap;
+//! Sections of a report in reading order: failures, what decides and the table first, then the
+//! details. The terminal, Markdown and the page render the same sections. Add new sections here.
 
 use crate::conclusion::{self, Conclusion};
-use crate::record::Results;
+use crate::record::{Results, RunRecord};
 use crate::sheet::{ByBlock, Sheet};
 use crate::stats::{self, Differences};
-use crate::view::{self, ReportBlock};
-use crate::{agreement, recorded, sheets, spend, sweep};
+use crate::{agreement, fmt, recorded, sheets, spend, sweep, view};
 
 /// A part of a report with typed rows.
-pub(crate) enum Section<'a> {
-    /// Failures, before all figures.
-    Failures(Vec<String>),
-    /// Conclusion for one model.
+pub(crate) enum Section {
+    /// Failures, sentences and the table of the compared sessions.
     Conclusion(Conclusion),
     Differences(Vec<Differences>),
-    /// Strategies on one session.
-    Scores(ReportBlock<'a>),
-    /// A small table below the scores.
+    /// Every strategy on each session; the page has views of the sessions instead.
+    Scores(Sheet),
+    /// Another small table.
     Sheet(Sheet),
-    /// Explanation of the figures, and assumptions of the models by name.
-    Reading(&'a BTreeMap<String, String>),
+    /// Remarks on the rows; the page has them in its views, too.
+    Notes(Vec<String>),
 }
 
-type Entry = fn(&Results) -> Vec<Section<'_>>;
+type Entry = fn(&Results) -> Vec<Section>;
 
-const SECTIONS: [Entry; 12] = [
-    failures,
+const SECTIONS: [Entry; 11] = [
     |r| conclusion::conclusions(r).into_iter().map(Section::Conclusion).collect(),
     |r| vec![Section::Differences(stats::over_sessions(r))],
-    |r| view::blocks(r).into_iter().map(Section::Scores).collect(),
+    |r| sheets::SCORES.section(r).into_iter().map(Section::Scores).collect(),
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| sheet(&agreement::SHEET, r),
     |r| sheet(&recorded::SHEET, r),
@@ -39,23 +33,24 @@ const SECTIONS: [Entry; 12] = [
     |r| sheet(&sheets::RESUME, r),
     |r| sheet(&sheets::DELEGATION, r),
     |r| sheet(&spend::SHEET, r),
-    |r| vec![Section::Reading(&r.assumptions)],
+    |r| vec![Section::Notes(notes(r))],
 ];
 
 /// Returns all sections with content; without runs, the iterator is empty.
-pub(crate) fn all(results: &Results) -> impl Iterator<Item = Section<'_>> {
+pub(crate) fn all(results: &Results) -> impl Iterator<Item = Section> {
     SECTIONS.iter().flat_map(|section| section(results))
 }
 
-fn sheet(by_block: &ByBlock, results: &Results) -> Vec<Section<'static>> {
+fn sheet(by_block: &ByBlock, results: &Results) -> Vec<Section> {
     by_block.section(results).into_iter().map(Section::Sheet).collect()
 }
 
-fn failures(results: &Results) -> Vec<Section<'_>> {
-    let mut all = Vec::new();
-    for block in view::blocks(results) {
-        let scenario = &block.first().scenario.id;
-        all.extend(view::failures(&block).into_iter().map(|f| format!("{scenario}, {f}")));
-    }
-    if all.is_empty() { vec![] } else { vec![Section::Failures(all)] }
+fn notes(results: &Results) -> Vec<String> {
+    let several_models = view::models(results).len() > 1;
+    let note = |r: &RunRecord| {
+        let row = view::name(&r.scenario.id, &r.strategy.label, &r.model, several_models);
+        let notes = view::notes(r).join("; ");
+        (!notes.is_empty()).then(|| format!("{}: {notes}", fmt::one_line(&row)))
+    };
+    results.runs.iter().filter_map(note).collect()
 }

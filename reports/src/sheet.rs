@@ -3,7 +3,7 @@
 use std::iter;
 
 use crate::record::{Results, RunRecord};
-use crate::view;
+use crate::view::{self, ReportBlock};
 
 /// Heading of a column, and its cell in a row of type `T`.
 pub(crate) type Column<T, C = String> = (&'static str, fn(&T) -> C);
@@ -50,7 +50,7 @@ pub(crate) struct ByBlock {
     /// Headings after the strategy.
     pub(crate) head: fn() -> Vec<&'static str>,
     /// Suffix for the name of a block, common to all its runs.
-    pub(crate) told: fn(&[&RunRecord]) -> Option<String>,
+    pub(crate) told: fn(&ReportBlock<'_>) -> Option<String>,
     /// Rows of cells after the strategy; a run may have any number of rows.
     pub(crate) rows: fn(&RunRecord) -> Vec<Vec<String>>,
 }
@@ -79,7 +79,7 @@ impl ByBlock {
             }
             if !rows.is_empty() {
                 let mut name = block.name();
-                name.extend((self.told)(&block.runs).map(|t| format!(": {t}")));
+                name.extend((self.told)(&block).map(|t| format!(": {t}")));
                 groups.push(Group { name, rows });
             }
         }

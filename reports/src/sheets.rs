@@ -1,12 +1,27 @@
-//! Small tables of what happens to a session beside compaction: rewinds, restarts and subagents.
+//! Tables of each session: every strategy, rewinds, restarts and subagents.
+
+use std::iter;
 
 use ctxbench_core::strategy::Standing;
 
-use crate::fmt;
 use crate::record::{
     CodeRewind, Delegation, ResumeFile, ResumeRecord, RewindRecord, RunRecord, Status, word,
 };
 use crate::sheet::{ByBlock, Column, cells, heads};
+use crate::{fmt, metrics, view};
+
+/// Every strategy on each session.
+pub(crate) const SCORES: ByBlock = ByBlock {
+    title: "Every strategy on each session",
+    note: "reference: never compacts. Saved: against that. Prefix stable: share of a prompt that the \
+        next one repeats from its start. n/a: not applicable or unknown.",
+    head: || iter::once("steps").chain(metrics::scores().iter().map(|m| m.score_head())).collect(),
+    told: |b| Some(b.terms()),
+    rows: |r| {
+        let figures = metrics::scores().into_iter().map(|m| m.text(r));
+        vec![iter::once(view::steps(r)).chain(figures).collect()]
+    },
+};
 
 /// Restored files and conversation, and storage cost.
 pub(crate) const REWIND: ByBlock = ByBlock {
@@ -107,7 +122,7 @@ pub(crate) const DELEGATION: ByBlock = ByBlock {
         Cost: of all windows; in agents: the share spent in theirs. Kept: of the facts needed in \
         another window, those in the context there.",
     head: || heads(DELEGATION_COLUMNS),
-    told: delegated,
+    told: |b| delegated(&b.runs),
     rows: |r| if r.delegation.is_empty() { vec![] } else { vec![cells(DELEGATION_COLUMNS, r)] },
 };
 

@@ -10,10 +10,8 @@ use ctxbench_core::request::Purpose;
 
 pub(crate) const SHEET: ByBlock = ByBlock {
     title: "Cost by model and agent",
-    note: "Only rows that asked several models or have subagents; costs.csv has each agent of \
-        every row. In: all input; cached and written: of this, read from and written to the \
-        prompt cache. Share: of the row's dollars. × main: tokens of all windows, in and out, ÷ \
-        those of the main one; a team of agents is said to use 7.",
+    note: "Rows with several models or subagents; costs.csv has all. In: with cached and written. \
+        × main: tokens of all windows ÷ those of the main one.",
     head: || {
         vec![
             "model", "who", "calls", "in", "cached", "written", "out", "cost $", "share %",

@@ -1,4 +1,5 @@
-//! Scope of one conclusion: the sessions of one model, with one summariser if there are several.
+//! Scope of one conclusion: the sessions that are compared together. If a session ran with several
+//! models or summarisers, each of these is a scope.
 
 use crate::fmt;
 use crate::group::grouped;
@@ -7,22 +8,27 @@ use crate::view::ReportBlock;
 
 /// Blocks with a shared conclusion.
 pub(crate) struct Terms<'b, 'a> {
-    pub(crate) model: &'a str,
+    pub(crate) models: Vec<&'a str>,
     /// Summariser, if there are several.
     pub(crate) summariser: Option<&'a str>,
     pub(crate) blocks: Vec<&'b ReportBlock<'a>>,
 }
 
 impl<'b, 'a> Terms<'b, 'a> {
-    /// Model and summariser, for a heading.
+    /// Models and summariser, for a heading.
     pub(crate) fn name(&self) -> String {
         let summaries = self.summariser.map(|s| format!(", summaries: {}", fmt::one_line(s)));
-        fmt::one_line(self.model) + &summaries.unwrap_or_default()
+        fmt::one_line(&self.models.join(", ")) + &summaries.unwrap_or_default()
     }
 
     /// Suffix of file names, as in the blocks.
     pub(crate) fn suffix(&self) -> String {
-        self.blocks.iter().map(|b| b.suffix()).max_by_key(String::len).unwrap_or_default()
+        let suffix = self.summariser.map(|s| format!("-{}", fmt::slug(s)));
+        match self.models.len() {
+            1 => self.blocks.iter().map(|b| b.suffix()).max_by_key(String::len),
+            _ => suffix,
+        }
+        .unwrap_or_default()
     }
 
     /// Runs of the sessions that are compared together: all recordings, or without any the longest
@@ -30,6 +36,17 @@ impl<'b, 'a> Terms<'b, 'a> {
     /// describes none of them.
     pub(crate) fn evidence(&self) -> Vec<&'a RunRecord> {
         self.compared().into_iter().flat_map(|b| b.runs.iter().copied()).collect()
+    }
+
+    /// Blocks in the table: those of [`Terms::evidence`], or else the longest one.
+    pub(crate) fn in_table(&self) -> Vec<&'b ReportBlock<'a>> {
+        let steps = |b: &&ReportBlock<'_>| b.first().summary.steps_total;
+        match self.compared() {
+            none if none.is_empty() => {
+                self.blocks.iter().copied().max_by_key(steps).into_iter().collect()
+            }
+            compared => compared,
+        }
     }
 
     /// Blocks of [`Terms::evidence`].
@@ -61,19 +78,25 @@ impl<'b, 'a> Terms<'b, 'a> {
     }
 }
 
-/// Each model with each summariser, in the order of the blocks. Sessions without a summary belong
-/// to every summariser of their model.
+/// Scopes in the order of the blocks. Sessions without a summary belong to every summariser.
 pub(crate) fn terms<'b, 'a>(blocks: &'b [ReportBlock<'a>]) -> Vec<Terms<'b, 'a>> {
-    let all = blocks.iter().map(|b| (b.first().model.as_str(), b.summariser));
+    let models_of = grouped(blocks, |b| &b.first().scenario.id);
+    let model = |b: &ReportBlock<'a>| b.first().model.as_str();
+    // Sessions with their own model each are compared together.
+    let is_mixed = models_of.iter().all(|same| same.iter().all(|b| model(b) == model(same[0])));
+    let key = |b: &ReportBlock<'a>| if is_mixed { "" } else { model(b) };
+    let all = blocks.iter().map(|b| (key(b), b.summariser));
     let mut keys: Vec<_> = grouped(all, |key| *key).into_iter().map(|same| same[0]).collect();
     let with_summariser =
-        |model: &str| blocks.iter().any(|b| b.first().model == model && b.summariser.is_some());
+        |model: &str| blocks.iter().any(|b| key(b) == model && b.summariser.is_some());
     keys.retain(|(model, s)| s.is_some() || !with_summariser(model));
-    let of = |(model, summariser): (&'a str, Option<&'a str>)| {
-        let own = |b: &&ReportBlock<'a>| {
-            b.first().model == model && (b.summariser == summariser || b.summariser.is_none())
+    let of = |(own, summariser): (&str, Option<&'a str>)| {
+        let is_own = |b: &&ReportBlock<'a>| {
+            key(b) == own && (b.summariser == summariser || b.summariser.is_none())
         };
-        Terms { model, summariser, blocks: blocks.iter().filter(own).collect() }
+        let blocks: Vec<_> = blocks.iter().filter(is_own).collect();
+        let models = grouped(blocks.iter().map(|b| model(b)), |m| *m);
+        Terms { models: models.into_iter().map(|same| same[0]).collect(), summariser, blocks }
     };
     keys.into_iter().map(of).collect()
 }

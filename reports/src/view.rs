@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::record::{BackgroundRecord, Fate, Results, Rule, RunRecord, Status, yardstick};
+use crate::record::{BackgroundRecord, Fate, IntegrityFailure, Results, Rule, RunRecord, Status};
 use ctxbench_core::strategy::Standing;
 use ctxbench_util::natural;
 
 use crate::group::grouped;
-use crate::metrics::Metric;
 use crate::{fmt, seeds};
 
 /// Runs of one scenario with one model, and with one summariser if the results have several: the
@@ -96,28 +95,6 @@ impl<'a> ReportBlock<'a> {
             None => String::new(),
         };
         format!("{}, {window}{scale}, {origin}{test}{summaries}", fmt::one_line(&r.model))
-    }
-}
-
-/// One figure of a row in a table of strategies.
-pub(crate) struct Scored {
-    pub(crate) text: String,
-    /// True for the best value among the rows that can win.
-    pub(crate) best: bool,
-}
-
-impl ReportBlock<'_> {
-    /// Figures of every row in these metrics.
-    pub(crate) fn figures(&self, metrics: &[&'static Metric]) -> Vec<Vec<Scored>> {
-        let columns: Vec<(&'static Metric, Option<String>)> =
-            metrics.iter().map(|m| (*m, m.best(&self.runs))).collect();
-        let cell = |r: &RunRecord, metric: &'static Metric, best: &Option<String>| {
-            let text = metric.text(r);
-            let best = r.can_win() && best.as_ref() == Some(&text);
-            Scored { text, best }
-        };
-        let row = |r: &&RunRecord| columns.iter().map(|(m, best)| cell(r, m, best)).collect();
-        self.runs.iter().map(row).collect()
     }
 }
 
@@ -210,14 +187,14 @@ fn rank(r: &RunRecord) -> u8 {
     }
 }
 
-/// Outcome of a run that did not finish: a short label for a column, and a phrase.
-pub(crate) fn end(status: Status) -> Option<(&'static str, &'static str)> {
+/// Label of the outcome of a run that did not finish.
+fn end(status: Status) -> Option<&'static str> {
     match status {
         Status::Completed | Status::NotApplicable => None,
-        Status::Overflow => Some(("full", "window full")),
-        Status::Failed => Some(("quit", "gave up")),
-        Status::Livelock => Some(("loop", "no progress")),
-        Status::Error => Some(("error", "error")),
+        Status::Overflow => Some("full"),
+        Status::Failed => Some("quit"),
+        Status::Livelock => Some("loop"),
+        Status::Error => Some("error"),
     }
 }
 
@@ -227,44 +204,58 @@ pub(crate) fn steps(r: &RunRecord) -> String {
         return "n/a".into();
     }
     let steps = format!("{}/{}", r.summary.steps_completed, r.summary.steps_total);
-    end(r.status).map_or(steps.clone(), |(word, _)| format!("{steps} {word}"))
+    end(r.status).map_or(steps.clone(), |word| format!("{steps} {word}"))
 }
 
-/// Outcome of a run that did not finish, as a sentence.
+/// Outcome of a run that did not finish, for a sentence that begins with its strategy.
 pub(crate) fn ending(r: &RunRecord) -> Option<String> {
     let why = r.error.as_deref().map(fmt::one_line);
-    if r.status == Status::NotApplicable {
-        return Some(why.unwrap_or_else(|| "cannot exist".into()));
-    }
-    let (_, how) = end(r.status)?;
-    let why = why.map(|e| format!(": {e}")).unwrap_or_default();
+    let cause = match (r.status, why) {
+        (Status::Completed, _) => return None,
+        (Status::NotApplicable, why) => {
+            return Some(format!("cannot run: {}", why.as_deref().unwrap_or("no reason given")));
+        }
+        (Status::Overflow, _) => "prompt too long for the window".into(),
+        (Status::Livelock, None) => "no progress".into(),
+        (Status::Livelock, Some(why)) => format!("no progress: {why}"),
+        (Status::Failed | Status::Error, why) => why.unwrap_or_else(|| "no reason given".into()),
+    };
     let s = &r.summary;
-    Some(format!("died at step {}/{} ({how}{why})", s.steps_completed, s.steps_total))
+    Some(format!("failed at reply {} of {}: {cause}", s.steps_completed, s.steps_total))
 }
 
-/// Integrity failures by rule, in capitals as a warning.
-pub(crate) fn integrity_note(r: &RunRecord) -> Option<String> {
-    let n = r.broken_rules();
-    if n == 0 {
-        return None;
-    }
-    let rules: BTreeSet<Rule> = r.integrity.iter().map(|f| f.rule).collect();
-    let rules = if rules.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", rules.iter().map(Rule::to_string).collect::<Vec<_>>().join(", "))
+/// Broken rules in words, each with its number and its first case.
+pub(crate) fn broken_rules(r: &RunRecord) -> Option<String> {
+    let times = |n: usize| if n == 1 { "once".to_string() } else { format!("{n} times") };
+    let told = |broken: &Vec<&IntegrityFailure>| {
+        let (first, times) = (broken[0], times(broken.len()));
+        let detail = fmt::one_line(&first.detail);
+        format!("{} {times}, first at request {}: {detail}", first.rule.deed(), first.request)
     };
-    Some(format!("INTEGRITY FAILURES {n}{rules}"))
+    let rules: Vec<String> = grouped(&r.integrity, |f| f.rule).iter().map(told).collect();
+    match r.broken_rules() as usize {
+        0 => None,
+        n if rules.is_empty() => Some(format!("broke a rule {}", times(n))),
+        _ => Some(rules.join("; ")),
+    }
+}
+
+/// Why a row has no figures to compare: its outcome and its broken rules.
+pub(crate) fn failure(r: &RunRecord) -> Option<String> {
+    // A prompt over the window ends a run with the same words.
+    let same = |f: &IntegrityFailure| f.rule == Rule::OverTheWindow;
+    let is_told = r.status == Status::Overflow && r.integrity.iter().all(same);
+    let rules = broken_rules(r).filter(|_| !is_told);
+    let parts: Vec<String> = ending(r).into_iter().chain(rules).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Remarks of a row, the most serious first.
 pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
-    let mut out: Vec<String> = integrity_note(r).into_iter().chain(ending(r)).collect();
+    let mut out: Vec<String> = failure(r).into_iter().collect();
     match r.strategy.standing {
-        Standing::Hypothetical => out.push("hypothetical: unlimited window".into()),
-        Standing::Control => out.push("control, not a product".into()),
-        Standing::Recorded => out.push("what really happened, by the provider's counters".into()),
-        Standing::Contender => {}
+        Standing::Recorded => out.push("by the provider's counters".into()),
+        Standing::Hypothetical | Standing::Control | Standing::Contender => {}
     }
     let real = r.strategy.program.as_deref().map(fmt::one_line);
     out.extend(real.map(|program| format!("real: {program}")));
@@ -275,7 +266,7 @@ pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
         out.push(format!("prompt refused as too long {}×", s.provider_overflows));
     }
     if s.user_interventions > 0 {
-        out.push(format!("a person stepped in {}×", s.user_interventions));
+        out.push(fmt::pluralize(s.user_interventions, "user intervention"));
     }
     out
 }
@@ -285,7 +276,7 @@ fn races(all: &[BackgroundRecord]) -> Option<String> {
     let phrase = |fate| match fate {
         Fate::InTime => "in time",
         Fate::LateWaited => "late and waited for",
-        Fate::LateProceeded => "late, gone on without",
+        Fate::LateProceeded => "late, not waited for",
         Fate::Cancelled => "cancelled",
         Fate::Stale => "stale",
         Fate::Failed => "failed",
@@ -299,62 +290,35 @@ fn races(all: &[BackgroundRecord]) -> Option<String> {
         .then(|| format!("background summaries: {}", parts.join(", ")))
 }
 
-/// Failures to report before any score: broken rules of any row, and products that did not finish.
-pub(crate) fn failures(block: &ReportBlock<'_>) -> Vec<String> {
-    let mut out = Vec::new();
-    for r in &block.runs {
-        // One line per rule and row, with the number and the first case in full.
-        for broken in grouped(&r.integrity, |f| f.rule) {
-            let first = broken[0];
-            let times = match broken.len() {
-                1 => String::new(),
-                n => format!(" ×{n}, first"),
-            };
-            out.push(format!(
-                "{}: INTEGRITY FAILURE: {}{times} at request {}: {}",
-                r.strategy.label,
-                first.rule,
-                first.request,
-                fmt::one_line(&first.detail)
-            ));
-        }
-        if r.integrity.is_empty() && r.broken_rules() > 0 {
-            let (label, n) = (&r.strategy.label, r.broken_rules());
-            out.push(format!("{label}: INTEGRITY FAILURES, {n} of them"));
-        }
-    }
-    for r in block.runs.iter().filter(|r| r.is_contender()) {
-        out.extend(ending(r).map(|e| format!("{}: {e}", r.strategy.label)));
-    }
-    out
+/// What was run: program, model, window and number of strategies.
+pub(crate) fn heading(results: &Results) -> String {
+    let distinct =
+        |of: fn(&RunRecord) -> &str| -> BTreeSet<&str> { results.runs.iter().map(of).collect() };
+    let models = distinct(|r| &r.model);
+    let window = blocks(results).iter().filter_map(ReportBlock::window).max();
+    let window = window.map(|w| format!(", {} window", fmt::tokens(w as f64)));
+    let model = match models.len() {
+        1 => models.into_iter().map(fmt::one_line).collect(),
+        n => fmt::pluralize(n, "model"),
+    };
+    let parts = [
+        fmt::one_line(&results.generator),
+        model + &window.unwrap_or_default(),
+        fmt::pluralize(distinct(|r| &r.strategy.label).len(), "strategy"),
+    ];
+    parts.join(" · ")
 }
 
-/// `modelled: …`: names of the modelled figures, or their parameters.
-pub(crate) fn modelled(results: &Results, parameters: bool) -> String {
-    let part = |(name, value): (&String, &String)| {
-        // Prompt sizes are not a parameter of a model.
-        if parameters || name == yardstick::MEMORY {
-            format!("{} = {}", fmt::one_line(name), fmt::one_line(value))
-        } else {
-            fmt::one_line(name)
-        }
+/// Names and parameters of the modelled figures.
+pub(crate) fn modelled(results: &Results) -> String {
+    let one = |(name, value): (&String, &String)| {
+        format!("{} = {}", fmt::one_line(name), fmt::one_line(value))
     };
-    let counted = |name: &str| !parameters && name.starts_with(yardstick::TOKENS);
-    let named = results.assumptions.iter().filter(|(name, _)| !counted(name));
-    let mut parts: Vec<String> = named.map(part).collect();
-    // All other figures depend on the token counts, so their error is always stated.
-    let mut counts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (name, how) in results.assumptions.iter().filter(|(name, _)| counted(name)) {
-        counts.entry(how).or_default().push(fmt::one_line(&name[yardstick::TOKENS.len()..]));
+    let all: Vec<String> = results.assumptions.iter().map(one).collect();
+    if all.is_empty() {
+        return "Modelled: not stated in these results".into();
     }
-    parts.extend(counts.into_iter().map(|(how, models)| {
-        format!("{}{} = {}", yardstick::TOKENS, models.join(", "), fmt::one_line(how))
-    }));
-    match parameters {
-        _ if parts.is_empty() => "modelled: not stated in these results".into(),
-        true => format!("modelled: {}", parts.join("; ")),
-        false => format!("modelled: {} (all parameters in index.html)", parts.join("; ")),
-    }
+    format!("Modelled: {}", all.join("; "))
 }
 
 #[cfg(test)]

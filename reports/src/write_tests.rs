@@ -36,7 +36,6 @@ fn publish_to_new_folder_writes_all_files_and_no_sibling() {
         ".ctxbench",
         "compactions.csv",
         "costs.csv",
-        "delegation.csv",
         "facts.csv",
         "index.html",
         "matrix.md",
@@ -44,8 +43,6 @@ fn publish_to_new_folder_writes_all_files_and_no_sibling() {
         "requests.csv",
         "results.json",
         "results.sqlite",
-        "resume.csv",
-        "rewind.csv",
         "summary.csv",
     ];
     assert_eq!(names(&out), expected);

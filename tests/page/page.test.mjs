@@ -40,16 +40,15 @@ const on = (name, hash, body, options = {}) => test(name, async () => {
 
 // Figures of a session by strategy, out of the Markdown report of the same results.
 function reported(session) {
-  const text = readFileSync(MARKDOWN, "utf8");
-  const section = text.slice(text.indexOf(`### ${session}:`));
-  const rows = section.split("\n").filter((l) => l.startsWith("|"));
+  const lines = readFileSync(MARKDOWN, "utf8").split("\n");
+  const at = lines.findIndex((l) => l.startsWith(`| **${session}: `));
   const cells = (row) => row.split(/(?<!\\)\|/).slice(1, -1).map((c) => c.replace(/[*`\\]/g, "").trim());
-  const head = cells(rows[0]);
+  const head = cells(lines.slice(0, at).findLast((l) => l.startsWith("| strategy |")));
   const out = {};
-  for (const row of rows.slice(2)) {
+  for (const row of lines.slice(at + 1)) {
+    if (!row.startsWith("|") || row.startsWith("| **")) break;
     const all = cells(row);
-    if (all.length !== head.length) break;
-    out[all[0].replace(/^◆ /, "")] = Object.fromEntries(head.map((h, i) => [h, all[i]]));
+    out[all[0]] = Object.fromEntries(head.map((h, i) => [h, all[i]]));
   }
   return out;
 }
@@ -67,7 +66,7 @@ on("what the page does not have is told", "#session=nosuch", async (page) => {
 
 on("the first screen says what was compared, what it says and what failed", "", async (page) => {
   assert.match(await textOf(page, "h1"), /^\d+ strategies on .*, claude-sonnet-4-6$/);
-  assert.match(await textOf(page, "main > .terms"), /^ctxbench .* runs · sessions [0-9a-f]{12}$/);
+  assert.match(await textOf(page, "main > .terms"), /^ctxbench .* window · \d+ strategies · \d+ runs · sessions [0-9a-f]{12}$/);
   assert.ok(await page.locator("p.sentences").count() >= 2);
   assert.equal(await page.locator("div.alarm").count(), 1);
   const front = page.locator(".plot.broad svg").first();

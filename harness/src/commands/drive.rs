@@ -19,7 +19,7 @@ use ctxbench_session::calibration::Calibrate;
 use self::cases::Cases;
 use super::corpus::load_all;
 use super::private;
-use super::run::{failed_rows, outputs, print_table, twice};
+use super::run::{failed_rows, outputs, print_table, twice, where_to_look};
 use super::summarizer::OneSummarizer;
 use super::values::tokens;
 use ctxbench_agents::drive::agent::{self, Agent};
@@ -113,11 +113,11 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
     if args.json {
         super::print_data(&reports::results_text(&all)?)?;
     } else {
-        print_table(&all)?;
+        print_table(&all, true, None)?;
         if !pages.text.is_empty() {
             super::print(&format!("\n{}", pages.text))?;
         }
-        report!("Results written to {0}/ (open {0}/index.html)", args.out.display());
+        report!("{}", where_to_look(&args.out, true));
     }
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
     match failed_rows(&real).or_else(|| cases.and_then(Cases::differ)) {

@@ -4,6 +4,7 @@
 //! people.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use ctxbench_reports::{ReportError, printable};
@@ -15,10 +16,19 @@ pub(crate) fn escape(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Suppresses notes on standard error from now on.
+pub(crate) fn set_quiet(quiet: bool) {
+    IS_QUIET.store(quiet, Ordering::Relaxed);
+}
+
 /// Writes a line to standard error, escaped. Ignores a closed standard error, where `eprintln!`
 /// would panic.
 pub(crate) fn write_stderr(line: &str) {
-    let _ = writeln!(io::stderr(), "{}", escape(line));
+    if !(IS_QUIET.load(Ordering::Relaxed) && line.starts_with("note: ")) {
+        let _ = writeln!(io::stderr(), "{}", escape(line));
+    }
 }
 
 /// Prints text for people to standard output, escaped.

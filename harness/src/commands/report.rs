@@ -16,21 +16,28 @@ use ctxbench_reports::{
 use ctxbench_util::files;
 
 use super::private;
+use super::run::print_table;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  ctxbench report out --format markdown
+  ctxbench report ctxbench-out --details
+      Print all tables of a run
+  ctxbench report ctxbench-out --format markdown
+      Print Markdown for a pull request
 ")]
 pub(crate) struct ReportArgs {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit
-    #[arg(long, value_name = "FORMAT", default_value = "md")]
+    /// Format (repeat): table, markdown, html, csv, json, sqlite, svg, junit
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Vec<String>,
     /// Folder for the files (default: standard output, for a format of one file)
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Print all tables, and not only that of the compared sessions
+    #[arg(long, conflicts_with = "out")]
+    details: bool,
     /// Keep keys, passwords, mail addresses and names of home folders, which are removed by default
     #[arg(long)]
     no_redact: bool,
@@ -63,7 +70,10 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
         report!("{note}; --no-redact keeps them");
     }
     match &args.out {
-        None => formats.iter().try_for_each(|format| print(format, &stored)),
+        None => formats.iter().try_for_each(|format| match format.name {
+            "table" => print_table(&stored.figures, args.details, None),
+            _ => print(format, &stored),
+        }),
         Some(dir) => write(&formats, &stored, dir, &file.path),
     }
 }

@@ -5,8 +5,9 @@ pub(super) mod outputs;
 mod rows;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::choice::Choice;
 use crate::commands::output::escape;
@@ -28,7 +29,7 @@ use ctxbench_replay::watch::Watch;
 use ctxbench_replay::watch::otel::Collector;
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
-use ctxbench_reports::{Artifact, RowCache, StoredResults};
+use ctxbench_reports::{Artifact, RowCache, StoredResults, TableOptions};
 use ctxbench_scenarios as scenarios;
 use ctxbench_session::Entry;
 use ctxbench_session::calibration::Calibrate;
@@ -135,12 +136,19 @@ pub(crate) struct RunArgs {
     /// are none
     #[arg(long, hide = true)]
     verify: bool,
+    /// Print all tables: every session, costs by model, differences, notes
+    #[arg(long, conflicts_with_all = ["quiet", "json"])]
+    details: bool,
+    /// Print only the path of the results and what failed
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
     /// Print results as JSON instead of a table
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
+    super::output::set_quiet(args.quiet);
     // Hashing the binary takes a moment, so it runs while the sessions are listed.
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;
@@ -252,13 +260,14 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     }
     shutdown::set_message(None);
     let written = failures.is_empty();
-    let printed = match args.json {
-        true => super::print_with(|out| reports::write_json(&stored, out)),
-        false => print_table(all),
+    let printed = match () {
+        () if args.json => super::print_with(|out| reports::write_json(&stored, out)),
+        () if args.quiet => super::print(&quiet_text(all, &args.out)),
+        () => print_table(all, args.details, Some(begin.elapsed())),
     };
     failures.extend(printed.err());
-    if written && !args.json {
-        report!("Results written to {0}/ (open {0}/index.html)", args.out.display());
+    if written && !args.json && !args.quiet {
+        report!("{}", where_to_look(&args.out, args.details));
     }
     let judged = judged(&args, plan, &stored);
     let exported = export.finish();
@@ -301,14 +310,33 @@ fn judged(args: &RunArgs, plan: &Plan, all: &StoredResults<'_>) -> anyhow::Resul
     failed_rows(&all.figures.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
-/// Prints the table. Its width in characters is `COLUMNS`, or else that of the terminal, or else 140.
-pub(super) fn print_table(all: &Results) -> anyhow::Result<()> {
+/// Returns the path of the results, and a line per failure.
+fn quiet_text(all: &Results, out: &Path) -> String {
+    let failures = reports::failures(all).into_iter().map(|f| format!("! {f}\n"));
+    format!("{}\n", out.display()) + &failures.collect::<String>()
+}
+
+/// Names the page, and the command that prints everything.
+pub(super) fn where_to_look(out: &Path, has_details: bool) -> String {
+    let out = out.display();
+    let details =
+        if has_details { "" } else { &format!("\nDetails: ctxbench report {out} --details") };
+    format!("Report: {out}/index.html{details}")
+}
+
+/// Prints the table. Its width in characters is `COLUMNS`, or else that of the terminal.
+pub(super) fn print_table(
+    all: &Results,
+    details: bool,
+    elapsed: Option<Duration>,
+) -> anyhow::Result<()> {
     let color = std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let given = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let terminal =
         || terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0));
-    super::print_data(&reports::table(all, given.or_else(terminal).unwrap_or(140), color))
+    let options = TableOptions { width: given.or_else(terminal), color, details, elapsed };
+    super::print_data(&reports::table(all, &options))
 }
 
 /// Returns an error message if any row ended with an error.

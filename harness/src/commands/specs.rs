@@ -34,12 +34,24 @@ impl Chosen {
         self.strategy.iter().filter(|s| exec::is_exec(s)).cloned().collect()
     }
 
-    /// Returns the selected strategies with their settings; by default, all strategies.
+    /// Returns the selected strategies with their settings; by default, all strategies. A list or a
+    /// range also adds the strategy without settings, to compare its values with.
     pub(super) fn specs(&self) -> anyhow::Result<Vec<Spec>> {
-        let mut specs = match &self.strategy[..] {
-            [] => Spec::defaults(),
-            named => named.iter().map(|s| rows(s)).collect::<Result<Vec<_>, _>>()?.concat(),
-        };
+        let mut specs = Spec::defaults();
+        if !self.strategy.is_empty() {
+            let named = self.strategy.iter().map(|s| rows(s)).collect::<Result<Vec<_>, _>>()?;
+            let mut today: Vec<Spec> = Vec::new();
+            for (text, _) in self.strategy.iter().zip(&named).filter(|(_, rows)| rows.len() > 1) {
+                let head = text.split(':').next().unwrap_or(text);
+                today.extend(parse_one(head).ok().filter(|_| !exec::is_exec(text)));
+            }
+            specs = named.concat();
+            for spec in today {
+                if specs.iter().all(|s| s.label() != spec.label()) {
+                    specs.insert(0, spec);
+                }
+            }
+        }
         fill(&mut specs, &self.settings, "--strategy")?;
         Ok(specs)
     }

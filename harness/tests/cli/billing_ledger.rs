@@ -31,7 +31,8 @@ fn bills(here: &CommandFolder) -> (f64, f64, String) {
     let recorded = |r: &&Value| r["strategy"]["name"] == "as-recorded";
     let usd = |r: &Value| r["summary"]["cost_usd"].as_f64().unwrap();
     let run = here.runs("out").iter().filter(recorded).map(usd).sum();
-    (listed.iter().filter_map(|r| r["cost_usd"].as_f64()).sum(), run, ran.stdout)
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    (listed.iter().filter_map(|r| r["cost_usd"].as_f64()).sum(), run, told)
 }
 
 #[track_caller]
@@ -76,7 +77,7 @@ fn recorded_and_modelled_dollars_are_of_the_same_sessions() {
         let row = rows.iter().find(|r| r["scenario"] == id && r["strategy"] == strategy);
         row.unwrap()[column].parse::<f64>().unwrap()
     };
-    let modelled = format!("reference ${:.4}", cell("b", "reference", "cost_usd"));
+    let modelled = format!("never compacting ${:.4}", cell("b", "reference", "cost_usd"));
     for words in [
         "$0.180 in 1 session;",
         "2 other sessions with calls of these cost $0.0900",
@@ -141,7 +142,7 @@ fn a_model_without_a_price_has_the_row_that_its_program_tells() {
     let told = "acme/odd-7b has no price here: its calls cost what the program itself computed";
     assert_eq!(listed[0]["cost_notes"], json!([told]));
     let ran = here.run(&format!("run s.jsonl {REPLAY}")).ok();
-    ran.prints(&["as recorded      $0.0900 in 1 session;"]);
+    ran.prints(&["as recorded: $0.0900 in 1 session;"]);
     let row = here.row("out", "as-recorded");
     assert_eq!((&*row["cost_usd"], &*row["cost_saved_pct"]), ("0.09", "n/a"));
 }
@@ -166,8 +167,8 @@ fn another_cache_is_no_saving_of_a_policy() {
         })
         .collect();
     let here = CommandFolder::with("s.jsonl", session("claude-sonnet-4-6", &usages));
-    let out = here.run(&format!("run s.jsonl {REPLAY}")).ok();
-    out.prints(&["its cache served 0 % of the prompts, where the simulated one serves 75 %"]);
-    out.prints(&["instead of $0.120: no policy's difference"]);
+    let out = here.run(&format!("run s.jsonl {REPLAY}")).env("COLUMNS", "160").ok();
+    out.prints(&["served 0 % of the prompts in 1 session, where the simulated one serves 75 %"]);
+    out.prints(&[", not $0.120"]);
     assert_eq!(here.row("out", "as-recorded")["cost_saved_pct"], "n/a");
 }

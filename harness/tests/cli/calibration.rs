@@ -135,7 +135,7 @@ fn our_claude_code_compacts_and_costs_like_the_recorded_one() {
         folder.write(&format!("in/{name}.jsonl"), session(name).to_jsonl().unwrap());
     }
     let run = "run in --transport direct --no-rereads --strategy claude-code --strategy reference";
-    folder.run(&format!("{run} --out out")).ok().prints(&["as recorded", "at least"]);
+    folder.run(&format!("{run} --out out")).ok().prints(&["as recorded: ", "at least"]);
     let results = ctxbench_reports::read_results(&folder.path("out")).unwrap();
     // Counters × prices, computed by a separate script: Opus 4.6 at 5, 6.25, 10, 0.50 and 25 USD
     // per million tokens of input, short and long writes, reads and output; a subagent on Sonnet

@@ -35,6 +35,7 @@ mod memory_files;
 mod models;
 mod monitoring;
 mod opencode_failures;
+mod output;
 mod prompt_sizes;
 mod recompute;
 mod record;

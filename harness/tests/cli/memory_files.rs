@@ -304,7 +304,7 @@ fn run_with_memory_has_project_files_in_prompts() {
                       --strategy aider --strategy reference";
     let line = format!("run needs.toml --transport direct --window 200k {strategies}");
     here.run(&format!("{line} --out without")).ok();
-    let out = here.run(&format!("{line} --memory shop {FOLDERS} --out with")).ok();
+    let out = here.run(&format!("{line} --memory shop {FOLDERS} --out with --details")).ok();
     out.stderr_contains(&["note: claude-code: CLAUDE.md: imports @docs/testing.md"]);
     // 11 files. All except the rule and the folder's file are loaded at the start.
     let summary = here.json("with/results.json")["assumptions"]["memory files"].to_string();

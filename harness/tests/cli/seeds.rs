@@ -23,7 +23,8 @@ fn codex<'a>(rows: &'a [Row], summariser: &str) -> Vec<&'a Row> {
 fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     let here = CommandFolder::new();
     let both = format!("{RUN} --summarizer lossy --summarizer extractive");
-    let run = here.run(&format!("{both} --seeds 0..3 --out several --jobs 2")).ok();
+    let several = format!("{both} --seeds 0..3 --out several --jobs 2 --details");
+    let run = here.run(&several).ok();
     let all = rows(&here, "several");
     let seeds: Vec<(&str, &str, &str)> = all
         .iter()
@@ -57,10 +58,10 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     let low = kept.iter().copied().fold(f64::MAX, f64::min);
     let high = kept.iter().copied().fold(f64::MIN, f64::max);
     assert!(low < high, "four seeds lost the same facts: {kept:?}");
-    let lossy = &run.stdout[run.stdout.find("summaries: lossy").unwrap()..];
-    let lossy = &lossy[..lossy.find("\n\n").unwrap()];
+    let lossy = run.stdout.split("── login-bug-tight, summaries: lossy").nth(1).unwrap();
+    let lossy = lossy.split("\n──").next().unwrap().split("\n\n").next().unwrap();
     assert_eq!(lossy.lines().filter(|l| l.starts_with("codex ")).count(), 1, "{lossy}");
-    let words = lossy.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for told in ["mean of 4 seeds", &format!("recall % {low:.1}–{high:.1}")] {
         assert!(words.contains(told), "{words}");
     }
@@ -77,7 +78,7 @@ fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
     // Scripted sessions are not averaged, over seeds or not.
     assert_eq!(here.json("ctxbench-out/results.json")["differences"], Value::Null);
     // Later reports are consistent: formats that identify a row by its name have one row.
-    here.run("report ctxbench-out --format table").ok().prints(&["mean of 5 seeds"]);
+    here.run("report ctxbench-out --details").ok().prints(&["mean of 5 seeds"]);
     here.run("gate ctxbench-out --baseline base.json --store").ok();
     // Two scenarios with three strategies.
     assert_eq!(here.json("base.json")["rows"].as_array().unwrap().len(), 6);

@@ -8,7 +8,7 @@ fn a_sweep_makes_a_row_for_each_value_and_a_table() {
     let out = here
         .run(
             "run login-bug --strategy reference --strategy codex \
-             --strategy codex:auto_compact_limit=[100k,9k..12k/3k,50%] --transport direct",
+             --strategy codex:auto_compact_limit=[100k,9k..12k/3k,50%] --transport direct --details",
         )
         .ok();
     out.stderr_contains(&["note: 6 strategies, 6 runs"]);
@@ -45,7 +45,7 @@ fn shares_take_per_cent_and_texts_are_not_swept() {
     };
     assert_eq!(
         labels("sliding-window:high=[85%,95%]"),
-        ["sliding-window:high=0.85", "sliding-window:high=0.95"]
+        ["sliding-window", "sliding-window:high=0.85", "sliding-window:high=0.95"]
     );
     assert_eq!(labels("claude-code:hook_before=0..3/1"), ["claude-code:hook_before=0..3/1"]);
 }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::comparison::Names;
 use crate::fmt;
 use crate::front::{self, Pooled};
 use crate::metrics::Metric;
 use crate::record::RunRecord;
-use crate::stats::{self, Figure, MIN_SESSIONS, StrategyDifference, Verdict};
+use crate::stats::{self, MIN_SESSIONS, StrategyDifference, Verdict};
 
 /// Returns up to four sentences, or `None` with fewer than two ranked products: whether anybody
 /// needed to compact, the front, the trade-off along it, and how sure the last two are.
@@ -25,44 +26,26 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
         return unneeded.map(|told| vec![told]);
     }
     let axes: Vec<(usize, &Metric)> = front::metrics().collect();
-    let figures = |s: &StrategyDifference| {
-        let of = |(i, m): &(usize, &Metric)| {
-            let figure = &s.figures[*i];
-            let said = match d.sessions {
-                1 => fmt::known(figure.own_mean, |x| m.unit.describe(x)),
-                _ if figure.sessions < s.sessions => {
-                    format!("{} in {} of them", stats::change(figure, m), figure.sessions)
-                }
-                _ => stats::change(figure, m),
-            };
-            let bill = stats::bill(figure).map_or(String::new(), |b| format!(", bill {b}"));
-            format!("{} {said}{bill}", m.name)
-        };
-        axes.iter().map(of).collect::<Vec<_>>().join(", ")
-    };
-    let listed: Vec<String> =
-        front.iter().map(|s| format!("{} ({})", stats::name(s), figures(s))).collect();
-    let (finished, against) = match d.sessions {
-        1 => (String::new(), String::new()),
-        n => (
-            format!(" in the {n} sessions that all of them finished"),
-            format!(", by the mean change against {}", fmt::one_line(&d.baseline)),
-        ),
+    let names = Names::new(&pooled.runs);
+    let listed: Vec<String> = front.iter().map(|s| names.of_row(s)).collect();
+    let what = match &*names.setting {
+        "" => fmt::pluralize(products, "product"),
+        setting => format!("{} of {}", fmt::pluralize(products, "value"), fmt::one_line(setting)),
     };
     let left_out = match pooled.products.len() - products {
         0 => String::new(),
         n => format!("; {n} that failed more often are not ranked"),
     };
     let choice = match (products, &listed[..]) {
-        (1, [only]) => format!("Only {only} is ranked{finished}{left_out}."),
-        (n, [best]) => {
-            format!("Of {n} products{finished}, {best} is best in both{against}{left_out}.")
+        (1, [only]) => format!("Only {only} is ranked{left_out}."),
+        (_, [best]) => {
+            format!("Of {what}, {best} is the cheapest and recalls most{left_out}.")
         }
-        (n, _) => format!(
-            "Of {n} products{finished}, these are on the front, the cheapest first{against}: {}; \
-             nothing else is both cheaper and keeps more{left_out}.",
-            listed.join(", ")
+        (_, [others @ .., last]) => format!(
+            "Of {what}, nothing is both cheaper and recalls more than {} or {last}{left_out}.",
+            others.join(", ")
         ),
+        (_, []) => return None,
     };
     let stake = (front.len() > 1).then(|| {
         let apart = axes
@@ -70,18 +53,29 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
             .filter_map(|(i, m)| stats::apart(&first.figures[*i], &last.figures[*i], m))
             .collect::<Vec<_>>();
         format!(
-            "From the cheapest{}, {}, to the one that keeps most, {}: {}.",
+            "From the cheapest{}, {}, to the one that recalls most, {}: {}.",
             if d.sessions > 1 { " on average" } else { "" },
-            stats::name(first),
-            stats::name(last),
+            names.of_row(first),
+            names.of_row(last),
             apart.join(", ")
         )
     });
     let sure = match d.sessions {
-        1 => "One session does not predict others.".to_string(),
-        _ => sure(pooled, &front),
+        1 => caution(pooled),
+        _ => sure(pooled, &front, &names),
     };
     Some(unneeded.into_iter().chain([choice]).chain(stake).chain([sure]).collect())
+}
+
+/// Says what one session cannot show.
+fn caution(pooled: &Pooled<'_>) -> String {
+    let by: BTreeSet<&str> = pooled.runs.iter().filter_map(|r| r.summariser.as_deref()).collect();
+    let by: Vec<String> = by.into_iter().map(fmt::one_line).collect();
+    let modelled = match by.is_empty() {
+        true => "waiting is modelled".into(),
+        false => format!("summaries are {}, waiting is modelled", by.join(" or ")),
+    };
+    format!("Caution: one session does not predict others; {modelled}.")
 }
 
 /// Says in how many of the compared sessions no ranked product compacted, if in any.
@@ -102,7 +96,7 @@ fn unneeded(pooled: &Pooled<'_>) -> Option<String> {
 /// Tests what the sentences before it say: neighbours on the front, and its two ends, or a row that
 /// is alone on it and the next best in each figure. The rows were picked by their result, so each
 /// test is one of those of all pairs in both figures.
-fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference]) -> String {
+fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference], names: &Names) -> String {
     let ranked: Vec<&StrategyDifference> = pooled.ranked().collect();
     let axes: Vec<(usize, &Metric)> = front::metrics().collect();
     let runner_up = |(i, m): &(usize, &Metric)| {
@@ -121,27 +115,32 @@ fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference]) -> String {
         pairs.push([first, last]);
     }
     let family = ranked.len() * (ranked.len() - 1);
-    let tests = pairs.iter().map(|[from, to]| {
+    let tested = |[from, to]: &[&StrategyDifference; 2]| {
         let d = stats::pair(&pooled.runs, &from.strategy, &to.strategy, family);
-        let word = |figure: &Figure, m: &Metric| match figure.verdict {
+        let word = |(i, m): &(usize, &Metric)| match d.figures[*i].verdict {
             Verdict::Better | Verdict::Worse => {
-                format!("{} {} beyond chance", m.name, stats::change(figure, m))
+                format!("{} {} beyond chance", m.name, stats::change(&d.figures[*i], m))
             }
             Verdict::Equal => format!("{} no change", m.name),
             Verdict::Unresolved => format!("{} may be chance", m.name),
             Verdict::DifferenceOnly => String::new(),
         };
-        let told: Vec<String> = match d.compacted < MIN_SESSIONS {
-            true => {
-                vec![format!("differ in {}, {MIN_SESSIONS} needed", fmt::sessions(d.compacted))]
-            }
-            false => axes.iter().map(|(i, m)| word(&d.figures[*i], m)).collect(),
+        let told = match d.compacted < MIN_SESSIONS {
+            true => format!("differ in {}, {MIN_SESSIONS} needed", fmt::sessions(d.compacted)),
+            false => axes.iter().map(word).collect::<Vec<_>>().join(", "),
         };
-        format!("{} to {}: {}", stats::name(from), stats::name(to), told.join(", "))
-    });
-    let told: Vec<String> = tests.collect();
-    match told.is_empty() {
-        true => "How sure: one row, nothing to compare.".into(),
-        false => format!("How sure, pair by pair: {}.", told.join("; ")),
+        (d.compacted, format!("{} to {}: {told}", names.of_row(from), names.of_row(to)))
+    };
+    let tests: Vec<(usize, String)> = pairs.iter().map(tested).collect();
+    match tests.iter().map(|(sessions, _)| *sessions).max() {
+        None => "How sure: one row, nothing to compare.".into(),
+        Some(most) if most < MIN_SESSIONS => format!(
+            "Caution: these rows differ in {} at most; {MIN_SESSIONS} are needed to rule out chance.",
+            fmt::sessions(most)
+        ),
+        Some(_) => {
+            let told: Vec<String> = tests.into_iter().map(|(_, told)| told).collect();
+            format!("How sure, pair by pair: {}.", told.join("; "))
+        }
     }
 }

@@ -116,20 +116,25 @@ impl Table {
     }
 }
 
-/// Writes each table to a separate file. Numbers have at most six decimals, unknown values are
-/// `n/a`, and no text is a formula.
+/// Writes each table that has a row to a separate file. Numbers have at most six decimals, unknown
+/// values are `n/a`, and no text is a formula.
 pub(crate) fn write(stored: &StoredResults<'_>, files: &mut dyn Files) -> Result<(), ReportError> {
     let seeded = seeds::several(&stored.figures);
-    let mut outs = Vec::new();
-    for table in &TABLES {
-        let mut out = csv::Writer::from_writer(files.create(&format!("{}.csv", table.name))?);
-        out.write_record(table.head(seeded)).map_err(io::Error::from)?;
-        outs.push(out);
-    }
+    let mut outs = TABLES.each_ref().map(|_| None);
     rows(stored, seeded, &mut |_, table, row| {
-        Ok(outs[table].write_record(row.into_iter().map(text)).map_err(io::Error::from)?)
+        let (out, table) = (&mut outs[table], &TABLES[table]);
+        let out = match out {
+            Some(out) => out,
+            None => {
+                let file = files.create(&format!("{}.csv", table.name))?;
+                let out = out.insert(csv::Writer::from_writer(file));
+                out.write_record(table.head(seeded)).map_err(io::Error::from)?;
+                out
+            }
+        };
+        Ok(out.write_record(row.into_iter().map(text)).map_err(io::Error::from)?)
     })?;
-    Ok(outs.iter_mut().try_for_each(csv::Writer::flush)?)
+    Ok(outs.iter_mut().flatten().try_for_each(csv::Writer::flush)?)
 }
 
 /// Function that takes a row: the number of its run, from 1, the index of its table, and the cells.

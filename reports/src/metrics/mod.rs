@@ -45,10 +45,8 @@ pub(crate) struct Metric {
     pub(crate) name: &'static str,
     /// Explanation for new readers; empty for text columns.
     pub(crate) help: &'static str,
-    /// Heading in the tables of strategies, in two lines.
-    pub(crate) scored: Rank<[&'static str; 2]>,
-    /// Heading in the collapsed details of the Markdown report.
-    pub(crate) detail: Rank<&'static str>,
+    /// Heading in the tables of strategies, with line breaks.
+    pub(crate) scored: Rank<&'static str>,
     /// True for an axis of the Pareto front. Requires [`Metric::judged`].
     pub(crate) on_front: bool,
     /// True for metrics that are displayed where there is little room: plots of swept settings and
@@ -157,20 +155,14 @@ impl Metric {
         self.value(r).map_or("n/a".into(), |x| self.unit.format_value(x))
     }
 
-    /// Heading of the tables of strategies in two lines, or the name.
-    pub(crate) fn score_head(&self) -> [&'static str; 2] {
-        self.scored.map_or(["", self.name], |(_, head)| head)
+    /// Heading of the tables of strategies, with line breaks, or the name.
+    pub(crate) fn score_head(&self) -> &'static str {
+        self.scored.map_or(self.name, |(_, head)| head)
     }
 
-    /// Heading of the tables of strategies in one line, or the name of the column.
+    /// This heading in one line.
     pub(crate) fn score_title(&self) -> String {
-        match self.score_head() {
-            ["", name] => name.replace('_', " "),
-            [first, second] => match first.strip_suffix('-') {
-                Some(part) => format!("{part}{second}"),
-                None => format!("{first} {second}"),
-            },
-        }
+        self.score_head().replace(['_', '\n'], " ")
     }
 
     /// This heading without the unit.
@@ -182,21 +174,6 @@ impl Metric {
 
     pub(crate) fn heading(&self) -> String {
         format!("{}{}", self.name, self.unit.suffix())
-    }
-
-    /// Formats the best value among the runs that can win; `None` if fewer than two values differ.
-    pub(crate) fn best(&self, runs: &[&RunRecord]) -> Option<String> {
-        let mut values: Vec<f64> =
-            runs.iter().filter(|r| r.can_win()).filter_map(|r| self.value(r)).collect();
-        values.sort_by(f64::total_cmp);
-        let (low, high) =
-            (self.unit.format_value(*values.first()?), self.unit.format_value(*values.last()?));
-        match self.better {
-            _ if low == high => None,
-            Better::Lower => Some(low),
-            Better::Higher => Some(high),
-            Better::Neither => None,
-        }
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .says("requests of every purpose, including those of subagents"),
     summary!(compactions, Unit::Count, Neither).scored(
         20,
-        ["compa-", "ctions"],
+        "compactions",
         "times the context was made smaller",
     ),
     summary!(summary_calls, Unit::Count, Neither)
@@ -46,25 +46,22 @@ pub(crate) static METRICS: &[Metric] = &[
     summary!(input_tokens, Unit::Tokens, Lower)
         .says("prompt tokens billed, cached ones included, of all requests")
         .named("tokens in")
-        .detail(10, "input")
         .judged(20),
     summary!(cache_read_tokens, Unit::Tokens, Neither)
-        .says("prompt tokens read from the prompt cache")
-        .detail(20, "cache read"),
+        .says("prompt tokens read from the prompt cache"),
     summary!(cache_write_tokens, Unit::Tokens, Neither)
-        .says("prompt tokens written to the prompt cache")
-        .detail(30, "cache write"),
-    summary!(output_tokens, Unit::Tokens, Neither).says("reply tokens billed").detail(40, "output"),
+        .says("prompt tokens written to the prompt cache"),
+    summary!(output_tokens, Unit::Tokens, Neither).says("reply tokens billed"),
     summary!(peak_context_tokens, Unit::Tokens, Lower)
         .named("peak")
-        .scored(10, ["peak", "prompt"], "largest prompt, tokens")
+        .scored(10, "peak\nprompt", "largest prompt, tokens")
         .compared(90, 0.2),
     summary!(saved_pct, Unit::Percent, Higher)
         .signed()
         .named("tokens saved")
         .scored(
             30,
-            ["tokens", "saved%"],
+            "tokens\nsaved%",
             "input tokens saved against the reference, summary calls and re-reads included",
         )
         .compared(50, 1.0)
@@ -72,11 +69,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(20, BaselinePresence::WhereKnown),
     summary!(cost_usd, Unit::Usd, Lower)
         .named("cost")
-        .scored(
-            40,
-            ["cost", "$"],
-            "US dollars by price list, prompt cache and summary calls included",
-        )
+        .scored(40, "cost\n$", "US dollars by price list, prompt cache and summary calls included")
         .on_front()
         .headline()
         .judged(10)
@@ -85,7 +78,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(10, BaselinePresence::Always),
     summary!(cost_saved_pct, Unit::Percent, Higher).signed().scored(
         50,
-        ["cost", "saved%"],
+        "cost\nsaved%",
         "dollars saved against the reference",
     ),
     summary!(cost_estimate_usd, Unit::Usd, Neither).says(
@@ -95,7 +88,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .named("prefix stable")
         .scored(
             60,
-            ["prefix", "stable"],
+            "prefix\nstable",
             "share of each prompt that the next one repeats from its beginning; 1 = only appended \
              to",
         )
@@ -104,11 +97,10 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(50, BaselinePresence::WhereKnown),
     summary!(invalidated_tokens, Unit::Tokens, Lower)
         .replayed()
-        .says("tokens of earlier prompts that were sent again and not read from the cache")
-        .detail(70, "invalidated"),
+        .says("tokens of earlier prompts that were sent again and not read from the cache"),
     summary!(cache_read_ratio, Unit::Share, Higher).scored(
         70,
-        ["cache", "read%"],
+        "cache\nread%",
         "share of the input tokens read from the prompt cache",
     ),
     // A real agent does not report its waiting.
@@ -117,16 +109,14 @@ pub(crate) static METRICS: &[Metric] = &[
     })
     .replayed()
     .named("waited")
-    .scored(80, ["waited", "s"], "seconds of waiting caused by compaction, modelled")
-    .detail(50, "waited s")
+    .scored(80, "waited\ns", "seconds of waiting caused by compaction, modelled")
     .headline()
     .judged(40)
     .compared(80, 0.2),
     summary!(total_ms, Unit::Millis, Lower).says("virtual length of the session"),
     summary!(reread_tokens, Unit::Tokens, Lower)
         .replayed()
-        .says("tokens that were fetched again with a tool, as the product truncated them")
-        .detail(60, "re-read"),
+        .says("tokens that were fetched again with a tool, as the product truncated them"),
     summary!(extra_requests, Unit::Count, Lower)
         .replayed()
         .says("requests beyond the recorded path"),
@@ -147,7 +137,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .named("recall at risk")
         .scored(
             90,
-            ["recall at", "risk %"],
+            "recall at\nrisk %",
             "of what later messages need and compactions had removed or changed, or the agent \
              fetched again, the share still in the context; an upper bound on use",
         )
@@ -156,12 +146,12 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(40, BaselinePresence::WhereKnown),
     summary!(at_risk, Unit::Count, Neither).named("at risk").scored(
         92,
-        ["at", "risk"],
+        "at\nrisk",
         "messages with such needs",
     ),
     summary!(recall_pct, Unit::Percent, Higher)
         .named("recall")
-        .scored(94, ["recall", "%"], "recall over all needs, at risk or not")
+        .scored(94, "recall\n%", "recall over all needs, at risk or not")
         .on_front()
         .headline()
         .judged(30)
@@ -190,7 +180,6 @@ const fn row(
         name: column,
         help: "",
         scored: None,
-        detail: None,
         on_front: false,
         headline: false,
         judged: None,
@@ -229,12 +218,8 @@ impl Metric {
         Metric { help, ..self }
     }
 
-    const fn scored(self, at: u16, head: [&'static str; 2], help: &'static str) -> Metric {
+    const fn scored(self, at: u16, head: &'static str, help: &'static str) -> Metric {
         Metric { scored: Some((at, head)), help, ..self }
-    }
-
-    const fn detail(self, at: u16, head: &'static str) -> Metric {
-        Metric { detail: Some((at, head)), ..self }
     }
 
     const fn on_front(self) -> Metric {

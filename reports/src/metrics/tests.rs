@@ -22,7 +22,6 @@ fn no_two_metrics_have_the_same_place() {
         assert_eq!(at.len(), all, "{at:?}");
     }
     places(|m| &m.scored);
-    places(|m| &m.detail);
     places(|m| &m.judged);
     places(|m| &m.compared);
     places(|m| &m.gated);

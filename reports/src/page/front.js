@@ -4,7 +4,7 @@ const metricOf = (column) => data.metrics.findIndex((m) => m.column === column);
 const COST = metricOf("cost_usd");
 const KEPT = metricOf("recall_pct");
 
-const nameOf = (p) => [p.s, ...p.same].map((i) => data.strategies[i].label).join(" = ");
+const nameOf = (p) => [p.s, ...p.same].map((i) => data.strategies[i].name).join(" = ");
 
 function cheapest(of) {
   const fit = of.points.filter((p) => p.loss <= Number(state.lose) + 1e-9);

@@ -99,8 +99,8 @@ function arrows(map) {
   });
 }
 
-// A label that may be broken before its settings.
-const breakable = (label) => label.replace(/[:,]/g, "$&\u200b");
+// A name that may be broken before its settings.
+const breakable = (name) => name.replace(/[:,]/g, "$&\u200b");
 
 function heatMap() {
   const metric = metricNow();
@@ -116,12 +116,12 @@ function heatMap() {
     strategies.sort((a, b) => order(middle.get(a), middle.get(b), metric.better === "higher"));
   }
   const heading = (i) => {
-    const { label } = data.strategies[i];
+    const { label, name } = data.strategies[i];
     const on = i === sorted;
     return h("th", { scope: "col", "aria-sort": on ? (down ? "descending" : "ascending") : null },
       h("button", { type: "button", title: label,
         onclick: () => go({ sort: on && down ? null : label, down: on && !down ? "1" : null }) },
-      h("span", { class: "turned" }, breakable(label), on ? (down ? " ↓" : " ↑") : "")));
+      h("span", { class: "turned" }, breakable(name), on ? (down ? " ↓" : " ↑") : "")));
   };
   const row = (b) => {
     const rows = rowsOf.get(b);

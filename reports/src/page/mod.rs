@@ -68,12 +68,13 @@ fn page(
     let blocks = view::blocks(results);
     let overview = Overview::new(results, &blocks);
     let data = overview.json();
-    let sections: Vec<Section<'_>> = sections::all(results).collect();
+    let sections: Vec<Section> = sections::all(results).collect();
     let (title, provenance) = (parts::title(results), parts::provenance(results));
     let first = parts::first_screen(&sections, &pictures(results, &blocks, hues)?);
     let below = html! {
         h2 { "Details" }
         @for s in &sections { (parts::section(s, results)) }
+        (parts::reading(&results.assumptions))
         @if !matrix.is_empty() { (parts::systems(matrix)) }
     };
     let frame = |packed: &Packed| {

@@ -7,6 +7,7 @@ use ctxbench_core::strategy::Standing;
 use serde::Serialize;
 use serde_json::{Number, Value, json};
 
+use crate::comparison::Names;
 use crate::fmt;
 use crate::front::{self, Pooled};
 use crate::metrics::{self, Metric};
@@ -88,10 +89,13 @@ fn unique(text: String, taken: &mut BTreeSet<String>) -> String {
 fn strategies(results: &Results, labels: &[&str]) -> Vec<Value> {
     let standing: BTreeMap<&str, Standing> =
         results.runs.iter().map(|r| (r.strategy.label.as_str(), r.strategy.standing)).collect();
+    let names = Names::new(&results.runs.iter().collect::<Vec<_>>());
     let mut taken = BTreeSet::new();
     let one = |label: &&str| {
         json!({
             "label": unique(fmt::one_line(label), &mut taken),
+            // As short as what differs; links have the label.
+            "name": names.of(label),
             "standing": standing[label],
         })
     };

@@ -13,13 +13,6 @@ use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Figure, Verdict};
 use crate::{fmt, metrics, view};
 
-/// Maximum number of listed failures. The others are only counted; the views of the sessions show
-/// them.
-const LISTED: usize = 200;
-
-/// Number of failures that are expanded.
-const FIRST: usize = 2;
-
 /// Title of the page: how many strategies ran on which sessions.
 pub(super) fn title(results: &Results) -> String {
     let sessions: BTreeSet<&str> = results.runs.iter().map(|r| &*r.scenario.id).collect();
@@ -42,9 +35,8 @@ pub(super) fn provenance(results: &Results) -> Markup {
     let contents = sessions.values().map(|r| format!("{} {}\n", r.scenario.id, r.scenario.content));
     let hash = Sha256::digest(contents.collect::<String>());
     let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    let generator = fmt::one_line(&results.generator);
     html! {
-        p.terms { (generator) " · " (fmt::pluralize(results.runs.len(), "run")) " · sessions " code { (hash) } }
+        p.terms { (view::heading(results)) " · " (fmt::pluralize(results.runs.len(), "run")) " · sessions " code { (hash) } }
         details.provenance {
             summary { "Sessions, versions and command" }
             p { "To run it again, with the further options that you used:" }
@@ -59,20 +51,15 @@ pub(super) fn provenance(results: &Results) -> Markup {
     }
 }
 
-/// A command with these sessions, models and strategies. Recordings are named by a placeholder, because results
-/// do not contain their paths.
+/// A command with these sessions, models and strategies. Recordings are named by a placeholder,
+/// because results do not contain their paths.
 fn command(results: &Results) -> String {
     let runs = || results.runs.iter();
-    let sessions: BTreeSet<String> =
-        runs()
-            .map(|r| {
-                if r.scenario.recorded {
-                    "RECORDINGS".into()
-                } else {
-                    fmt::one_line(&r.scenario.id)
-                }
-            })
-            .collect();
+    let session = |r: &RunRecord| match r.scenario.recorded {
+        true => "RECORDINGS".into(),
+        false => fmt::one_line(&r.scenario.id),
+    };
+    let sessions: BTreeSet<String> = runs().map(session).collect();
     let is_run = |r: &&RunRecord| r.strategy.standing != Standing::Recorded;
     let labels: BTreeSet<&str> = runs().filter(is_run).map(|r| &*r.strategy.label).collect();
     let options = (view::models(results).into_iter().map(|m| ("model", m)))
@@ -82,24 +69,23 @@ fn command(results: &Results) -> String {
     format!("ctxbench run {}", words.join(" "))
 }
 
-/// Conclusion and failures, displayed next to the chart.
-pub(super) fn first_screen(sections: &[Section<'_>], pictures: &Markup) -> Markup {
+/// Failures, conclusion and table, next to the plots.
+pub(super) fn first_screen(sections: &[Section], pictures: &Markup) -> Markup {
     html! {
         div.first {
             section aria-label="The conclusion" {
-                @for s in sections { @if let Section::Conclusion(g) = s {
-                    h2 { (fmt::one_line(&g.heading)) }
-                    @for s in &g.sentences { p.sentences { (fmt::one_line(s)) } }
-                    details open[g.sentences.is_empty()] {
-                        summary { "Who is first in what" }
-                        div.wide tabindex="0" role="region" aria-label="Who is first in what" {
-                            table { tbody { @for l in &g.lines { tr {
-                                th scope="row" { (l.label) } td.note { (fmt::one_line(&l.text)) }
-                            } } } }
-                        }
+                @for s in sections { @if let Section::Conclusion(c) = s {
+                    h2 { (fmt::one_line(&c.heading)) }
+                    @if !c.failures.is_empty() { div.alarm {
+                        ul { @for f in &c.failures { li { (fmt::one_line(f)) } } }
+                    } }
+                    @for s in &c.sentences { p.sentences { (fmt::one_line(s)) } }
+                    @if c.table.rows().next().is_some() {
+                        (rows("The compared sessions", &c.table))
+                        p.help { (fmt::one_line(&c.table.note)) }
                     }
+                    @for l in &c.lines { p.help { (l.label) ": " (fmt::one_line(&l.text)) } }
                 } }
-                @for s in sections { @if let Section::Failures(all) = s { (failures(all)) } }
                 div #lose-control {}
                 div #answers role="status" {}
             }
@@ -110,34 +96,13 @@ pub(super) fn first_screen(sections: &[Section<'_>], pictures: &Markup) -> Marku
     }
 }
 
-fn failures(all: &[String]) -> Markup {
-    let list = |some: &[String]| html! { ul { @for f in some { li { (fmt::one_line(f)) } } } };
-    html! {
-        div.alarm {
-            strong { "What is broken: " (all.len()) }
-            (list(&all[..all.len().min(FIRST)]))
-            @if all.len() > FIRST { details {
-                summary { (all.len() - FIRST) " more" }
-                (list(&all[FIRST..all.len().min(LISTED)]))
-                @if all.len() > LISTED {
-                    p { (all.len() - LISTED) " further ones have their sign in the table of \
-                        sessions × strategies." }
-                }
-            } }
-        }
-    }
-}
-
 /// A table over sessions, at the end of the page.
-pub(super) fn section(section: &Section<'_>, results: &Results) -> Markup {
+pub(super) fn section(section: &Section, results: &Results) -> Markup {
     match section {
         Section::Differences(found) => differences(results, found),
         Section::Sheet(s) => sheet(s),
-        Section::Reading(assumptions) => {
-            html! { details { summary { "How to read this" } (help(assumptions)) } }
-        }
-        // The first screen has them, and the script draws each session.
-        Section::Failures(_) | Section::Conclusion(_) | Section::Scores(_) => html! {},
+        // The first screen has it, and the script draws each session.
+        Section::Conclusion(_) | Section::Scores(_) | Section::Notes(_) => html! {},
     }
 }
 
@@ -150,6 +115,16 @@ fn wide(name: &str, table: &Markup) -> Markup {
 }
 
 fn sheet(s: &Sheet) -> Markup {
+    let title = fmt::one_line(&s.title);
+    html! { details {
+        summary { (title) }
+        p.terms { (fmt::one_line(&s.note)) }
+        (rows(&title, s))
+    } }
+}
+
+/// The rows of a table, with its name for screen readers.
+fn rows(name: &str, s: &Sheet) -> Markup {
     let is_word = |c: &str| c.starts_with(char::is_alphabetic);
     let table = html! { table.sheet {
         thead { tr { @for h in &s.head { th scope="col" { (fmt::one_line(h)) } } } }
@@ -164,12 +139,7 @@ fn sheet(s: &Sheet) -> Markup {
             } } }
         } }
     } };
-    let title = fmt::one_line(&s.title);
-    html! { details {
-        summary { (title) }
-        p.terms { (fmt::one_line(&s.note)) }
-        (wide(&title, &table))
-    } }
+    wide(name, &table)
 }
 
 /// Differences between the strategies over all sessions, with intervals; a single line if there is
@@ -213,8 +183,10 @@ fn difference_table(d: &Differences) -> Markup {
     } }
 }
 
-fn help(assumptions: &BTreeMap<String, String>) -> Markup {
-    html! {
+/// Explanation of the figures, and the assumptions of the models.
+pub(super) fn reading(assumptions: &BTreeMap<String, String>) -> Markup {
+    html! { details {
+        summary { "How to read this" }
         ul.help {
             li { "◆: " (crate::front::HELP) ". n/a: not applicable or unknown, never 0. Hypothetical \
                 and control rows are compared with and never best." }
@@ -226,7 +198,7 @@ fn help(assumptions: &BTreeMap<String, String>) -> Markup {
             @for (k, v) in assumptions { li { strong { (fmt::one_line(k)) } ": " (code(&fmt::one_line(v))) } }
             @if assumptions.is_empty() { li { "not stated in these results" } }
         }
-    }
+    } }
 }
 
 /// Renders text between backticks as code.

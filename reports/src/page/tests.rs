@@ -99,9 +99,10 @@ fn nothing_is_fetched_and_nothing_else_runs() {
 #[test]
 fn what_is_broken_stands_on_the_first_screen() {
     let page = render_page(&testing::results());
-    let broken = page.find("INTEGRITY FAILURE").unwrap();
+    let broken = page.find("sent a tool result without its call").unwrap();
     assert!(broken < page.find("id=\"sessions\"").unwrap());
     assert!(page.contains("<h1>12 strategies on login-bug, claude-sonnet-4-6</h1>"));
+    assert!(page.contains("ctxbench 0.1.0 · claude-sonnet-4-6, 200k window · 12 strategies"));
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
     // The row with an overflow has its outcome as text, the row with a broken rule its number of
     // failures.
     let none = rows.iter().find(|r| r.get("end").is_some()).unwrap();
-    assert!(none["end"].as_str().unwrap().starts_with("died at step"));
+    assert!(none["end"].as_str().unwrap().starts_with("failed at reply"));
     assert!(rows.iter().any(|r| r["broken"] == 1));
 }
 

@@ -3,6 +3,7 @@
 use super::cloud::{self, Axis, Cloud, CloudPoint};
 use super::palette::Colors;
 use super::sheet::{Fault, GREY, extent, range};
+use crate::comparison::Names;
 use crate::fmt;
 use crate::front::{self, Pooled};
 use crate::metrics::Metric;
@@ -26,12 +27,13 @@ pub(super) fn draw(
     let pooled = Pooled::from_runs(runs)?;
     let d = &pooled.differences;
     let is_one = d.sessions == 1;
+    let names = Names::new(runs);
     let [(i, x), (j, y)] = front::metrics().collect::<Vec<(usize, &Metric)>>()[..] else {
         return None;
     };
     let (mut points, mut without) = (Vec::new(), Vec::new());
     for row in d.strategies.iter().filter(|s| pooled.products.contains(&*s.strategy)) {
-        let label = fmt::elide(&stats::name(row), LONGEST);
+        let label = fmt::elide(&names.of_row(row), LONGEST);
         let (cost, kept) = (&row.figures[i], &row.figures[j]);
         let Some(at) = d.position(cost).zip(d.position(kept)) else {
             without.push(label);
@@ -56,7 +58,7 @@ pub(super) fn draw(
     };
     if let Some(at) = base(i).zip(base(j)).filter(|_| d.row(&d.baseline).is_none()) {
         points.push(CloudPoint {
-            label: fmt::one_line(&d.baseline),
+            label: names.of(&d.baseline).into(),
             at,
             figures: [(at.0, x), (at.1, y)].map(|(value, metric)| metric.unit.describe(value)),
             color: GREY,
@@ -67,7 +69,7 @@ pub(super) fn draw(
     }
     let how = match is_one {
         true => "Up and left is better".into(),
-        false => format!("Mean change against {}; up and left is better", d.baseline),
+        false => format!("Mean change against {}; up and left is better", names.of(&d.baseline)),
     };
     let intervals = points.iter().any(|p| p.intervals[0].is_some());
     let fewer = points.iter().any(|p| !p.whole);

@@ -263,9 +263,9 @@ mod tests {
             assert!(p.text.contains(&format!("<title>{text}</title>")), "{text}: {}", p.text);
         };
         // A quarter of the cost of the reference and 40 points fewer: the cheapest.
-        says(pooled[0], "codex:limit=90000: cost −75.0 %, recall −40.0 pp, on the front");
+        says(pooled[0], "codex 90000: cost −75.0 %, recall −40.0 pp, on the front");
         // Codex with default settings costs half and keeps more than with the larger limit.
-        says(pooled[0], "codex:limit=120000: cost −40.0 %, recall −30.0 pp");
+        says(pooled[0], "codex 120000: cost −40.0 %, recall −30.0 pp");
         says(pooled[1], "codex: limit, 2 sessions, claude-sonnet-4-6");
         says(pooled[1], "today: cost −50.0 %, on the front");
         says(pooled[1], "120000: recall −30.0 pp");
@@ -298,7 +298,7 @@ mod tests {
             let head = p.text.lines().nth(1).unwrap_or("");
             assert!(head.starts_with("<title>") && head.ends_with("</title>"), "{}", p.file);
         }
-        let names = ["anthropic-sdk", "claude-code", "codex", "opencode", "reference"];
+        let names = ["anthropic-sdk", "claude-code", "codex", "opencode", "never compacting"];
         for name in names {
             let told = format!("<title>{name}: cost $");
             assert!(drawn[0].text.contains(&told), "{told}: {}", drawn[0].text);

@@ -99,7 +99,8 @@ impl RunRecord {
 #[cfg(test)]
 mod tests {
     use crate::record::Results;
-    use crate::{stats, table, testing};
+    use crate::table::{TableOptions, table};
+    use crate::{stats, testing};
 
     /// Several sessions, one with a recorded row next to its product, and several seeds.
     fn results() -> Results {
@@ -122,7 +123,8 @@ mod tests {
         };
         assert!(digested.runs.iter().all(|r| r.requests.is_empty() && r.facts.is_empty()));
         assert_eq!(stats::over_sessions(&digested), stats::over_sessions(&whole));
-        let shown = |results| table::table(results, table::WIDTH, false);
+        let options = TableOptions { details: true, ..TableOptions::default() };
+        let shown = |results| table(results, &options);
         assert_eq!(shown(&digested), shown(&whole));
         for (a, b) in digested.runs.iter().zip(&whole.runs) {
             assert!(a.columns().eq(b.columns()), "{}", a.strategy.label);

@@ -48,6 +48,25 @@ impl fmt::Display for Rule {
     }
 }
 
+impl Rule {
+    /// Describes what the strategy did, for a sentence that begins with its name.
+    pub(crate) fn deed(self) -> &'static str {
+        match self {
+            Rule::CompactionStop => "did not handle a compaction stop",
+            Rule::CompactionLoop => "compacted in a loop",
+            Rule::DanglingMarker => "left a dangling compaction marker",
+            Rule::HistoryUncut => "left the history uncut after a failed compaction",
+            Rule::OrphanedCall => "sent a tool call without its result",
+            Rule::OrphanedResult => "sent a tool result without its call",
+            Rule::OverTheWindow => "sent an over-long prompt",
+            Rule::ReasoningRemoved => "removed the reasoning of an unfinished tool cycle",
+            Rule::Roles => "sent roles that the provider rejects",
+            Rule::LargerSummary => "wrote a summary larger than what it replaced",
+            Rule::RequestDropped => "dropped the user's last request",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,7 +27,7 @@ pub(crate) use figures::CENT;
 pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions, pair};
 pub(crate) use show::{
     HELP, apart, bill, caption, cell, change, change_within, describe_exposure, heading, interval,
-    missing, name, position, word,
+    missing, name, position, sheet, word,
 };
 
 /// Number of random draws, and their seed.

@@ -110,14 +110,18 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     out
 }
 
-/// Compares every product of these runs, of one model and one summariser, with one baseline:
-/// `reference`, or without it the product that finished most sessions, which then has a row, too.
-/// One session is enough.
+/// Compares every product of these runs, of one summariser, with one baseline: if all are one
+/// strategy with several settings, that without any; else `reference`, or without it the product
+/// that finished most sessions. A product has a row, too. One session is enough.
 pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
     let runs = Runs::from_records(records.iter().copied());
     let labels = runs.products();
     let most = || labels.iter().copied().max_by_key(|l| (runs.finished(l), Reverse(*l)));
-    let baseline = runs.label("reference").or_else(most)?;
+    let mut products = records.iter().filter(|r| labels.contains(&&*r.strategy.label));
+    let is_one = |name: &str| records.iter().all(|r| !r.is_product() || r.strategy.name == name);
+    let today = products.find(|r| r.strategy.given.is_empty() && is_one(&r.strategy.name));
+    let today = today.filter(|_| labels.len() > 1).map(|r| &*r.strategy.label);
+    let baseline = today.or_else(|| runs.label("reference")).or_else(most)?;
     Some(against(&runs, &records.first()?.model, baseline, &labels, (Exposure::Own, 0)))
 }
 

@@ -4,9 +4,10 @@ use crate::record::Results;
 
 use super::figures::Scale;
 use super::verdict::MIN_SESSIONS;
-use super::{Differences, Figure, StrategyDifference, Verdict};
+use super::{Differences, Figure, StrategyDifference, Verdict, judged};
 use crate::fmt;
 use crate::metrics::Metric;
+use crate::sheet::{Group, Sheet};
 
 /// Help text of the section.
 pub(crate) const HELP: &str = "strategy against baseline, session by session, over those that both \
@@ -148,6 +149,26 @@ pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
     })
 }
 
+/// Table of the mean changes and the verdicts.
+pub(crate) fn sheet(d: &Differences) -> Sheet {
+    let mut head = vec!["strategy".to_string(), "compacted".into()];
+    head.extend(judged().map(|m| m.name.to_string()));
+    let cell = |(f, m): (&Figure, &Metric)| {
+        format!("{} {}", change(f, m), word(f.verdict)).trim_end().to_string()
+    };
+    let row = |row: &StrategyDifference| {
+        let figures = row.figures.iter().zip(judged()).map(cell);
+        [name(row), describe_exposure(row)].into_iter().chain(figures).collect()
+    };
+    let rows = d.strategies.iter().map(row).collect();
+    Sheet {
+        title: heading(d),
+        note: format!("{}. Intervals and medians: see index.html.", caption(d)),
+        head,
+        groups: vec![Group { name: String::new(), rows }],
+    }
+}
+
 /// All data of a figure in one cell.
 pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
     if figure.sessions == 0 {
@@ -184,7 +205,7 @@ pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'stat
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Heavy, judged};
+    use super::super::Heavy;
     use super::*;
 
     fn figure(scale: Scale, mean: f64) -> Figure {

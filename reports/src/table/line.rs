@@ -1,11 +1,12 @@
 //! Lines of the table, and their display in a terminal.
 
+use crate::front::MARK;
+
 #[derive(Clone, Copy)]
 pub(super) enum Style {
     Heading,
     Alarm,
     Score,
-    Verdicts,
     Faint,
 }
 
@@ -25,10 +26,10 @@ impl Lines {
             Style::Heading => colored("1", text),
             Style::Alarm => colored("31", text),
             Style::Faint => colored("2", text),
-            Style::Score => green_best(text),
-            Style::Verdicts => text
+            Style::Score => text
                 .replace("BETTER", &colored("32", "BETTER"))
-                .replace("WORSE", &colored("31", "WORSE")),
+                .replace("WORSE", &colored("31", "WORSE"))
+                .replace(MARK, &colored("32", MARK)),
         };
         self.text.push('\n');
     }
@@ -59,17 +60,4 @@ pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
         }
     }
     lines
-}
-
-/// Colours figures that have the mark of the best value.
-fn green_best(text: &str) -> String {
-    text.split(' ')
-        .map(|w| match w.strip_suffix('*') {
-            Some(n) if n.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
-                format!("\u{1b}[32m{w}\u{1b}[0m")
-            }
-            _ => w.to_string(),
-        })
-        .collect::<Vec<_>>()
-        .join(" ")
 }

@@ -60,7 +60,7 @@ pub fn is_exec(text: &str) -> bool {
 /// Splits into the name with its version and the text after `exec`.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.split_once('=')?;
-    let rest = rest.strip_prefix("exec").filter(|r| r.starts_with([':', '{']))?;
+    let rest = rest.strip_prefix("exec").filter(|r| r.is_empty() || r.starts_with([':', '{']))?;
     (!name.contains([':', '+'])).then_some((name.trim(), rest))
 }
 
