@@ -189,6 +189,11 @@ impl Names {
         &self.names[&run.strategy.label]
     }
 
+    /// Name of the row with this label.
+    pub(crate) fn of(&self, label: &str) -> &str {
+        &self.names[label]
+    }
+
     /// Names of a row of a comparison, which several strategies may share.
     pub(crate) fn of_row(&self, row: &StrategyDifference) -> String {
         let labels = std::iter::once(&row.strategy).chain(&row.same);

@@ -17,7 +17,7 @@ use crate::{seeds, view};
 const FEWEST: usize = 2;
 
 /// Label of a row with the default.
-const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
 
 const NOTE: &str = "A row per value; change against the baseline, over the sessions that both \
      finished, with its interval from eight sessions on. What neighbours differ by may be chance.";

@@ -300,7 +300,7 @@ mod tests {
                 PlotColor::Grey => None,
             })
             .collect();
-        assert!(hues.iter().all(|(_, hue)| *hue < 10), "the palette has ten hues: {hues:?}");
+        assert!(hues.iter().all(|(_, hue)| *hue < 12), "the palette has twelve hues: {hues:?}");
         for (i, (a, hue)) in hues.iter().enumerate() {
             for (b, other) in &hues[i + 1..] {
                 assert!(hue != other || b.starts_with(a), "{a} and {b} are drawn in one hue");

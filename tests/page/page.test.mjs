@@ -16,6 +16,10 @@ const results = JSON.parse(readFileSync(RESULTS, "utf8"));
 const SESSION = "login-bug-marathon";
 const run = (strategy) =>
   results.runs.find((r) => r.scenario.id === SESSION && r.strategy.label === strategy);
+// Products that finished the session without a broken rule.
+const products = () => results.runs.filter((r) => r.scenario.id === SESSION &&
+  r.status === "completed" && !r.integrity.length && !r.strategy.hypothetical &&
+  !r.strategy.control && !r.strategy.recorded);
 const stateOf = (page) =>
   page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
 
@@ -56,20 +60,39 @@ on("what the page does not have is told", "#session=nosuch", async (page) => {
     /no strategy “nobody”/.test(document.querySelector("#missing").innerText));
   await page.evaluate(() => { location.hash = "who=nobody"; });
   await page.waitForFunction(() =>
-    /Nothing to draw/.test(document.querySelector("#front").innerText));
+    /No session and strategy/.test(document.querySelector("#map").innerText));
   assert.equal(await textOf(page, "#missing"), "");
 });
 
-on("the first screen has the conclusion, the front and what is broken", "", async (page) => {
-  assert.match(await textOf(page, "main > .terms"), /window · \d+ strategies/);
+on("the first screen says what was compared, what it says and what failed", "", async (page) => {
+  assert.match(await textOf(page, "h1"), /^\d+ strategies on .*, claude-sonnet-4-6$/);
+  assert.match(await textOf(page, "main > .terms"), /^ctxbench .* window · \d+ strategies · \d+ runs · sessions [0-9a-f]{12}$/);
   assert.ok(await page.locator("p.sentences").count() >= 2);
-  const points = page.locator("#front svg a.point");
-  assert.ok(await points.count() > 5);
-  const box = await page.locator("#front svg").first().boundingBox();
-  assert.ok(box.y + box.height < 900, "the front stands on the first screen");
-  await page.locator("#front svg a.point:has(.front)").first().hover();
-  assert.match(await textOf(page, "#note"), /cost .* recall/);
+  assert.equal(await page.locator("div.alarm").count(), 1);
+  const front = page.locator(".plot.broad svg").first();
+  const box = await front.boundingBox();
+  assert.ok(box.y + box.height < 900, "the front is on the first screen");
+  const points = await front.locator("circle title").allTextContents();
+  assert.ok(points.length > 5 && points.every((t) => /cost .* recall/.test(t)), points.join());
+  assert.equal(await page.locator("#overview details[open]").count(), 0, "details are closed");
+}, { width: 1440 });
+
+on("a command makes the results again", "", async (page) => {
+  const command = await page.locator(".provenance pre").textContent();
+  for (const part of [SESSION, "--model 'claude-sonnet-4-6'", "--strategy 'codex'"]) {
+    assert.ok(command.includes(part), command);
+  }
+  assert.ok(await page.locator(".provenance code").count() >= 3, "a hash per session");
 });
+
+on("only products are in the scale of colours", `#find=${SESSION}&metric=recall_pct`,
+  async (page) => {
+    const of = (label) => page.locator(`table.heat td:has(a[aria-label*=', ${label}:'])`)
+      .first().getAttribute("class");
+    assert.equal(await of("reference"), "");
+    const best = products().sort((a, b) => b.summary.recall_pct - a.summary.recall_pct)[0];
+    assert.equal(await of(best.strategy.label), "q4");
+  });
 
 on("values in the cells are those of the other reports", `#find=${SESSION}&metric=cost_usd`,
   async (page) => {
@@ -143,17 +166,13 @@ on("a metric brings its words", "", async (page) => {
 });
 
 on("who is cheapest without losing more than so much", "", async (page) => {
-  await page.selectOption("#over", SESSION);
-  const products = results.runs.filter((r) => r.scenario.id === SESSION &&
-    r.status === "completed" && !r.strategy.hypothetical && !r.strategy.control &&
-    !r.strategy.recorded && !r.integrity.length);
   const loss = (r) => 100 - r.summary.recall_pct;
   // So much that some of them pass.
-  const lose = Math.ceil(products.map(loss).sort((a, b) => a - b)[2]);
-  const fit = products.filter((r) => loss(r) <= lose);
-  assert.ok(fit.length >= 2 && fit.length < products.length);
+  const lose = Math.ceil(products().map(loss).sort((a, b) => a - b)[2]);
+  const fit = products().filter((r) => loss(r) <= lose);
+  assert.ok(fit.length >= 2 && fit.length < products().length);
   await page.fill("#lose", String(lose));
-  await page.press("#lose", "Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "lose", "typing goes on");
   const answer = await textOf(page, ".answer");
   const best = fit.sort((a, b) => a.summary.cost_usd - b.summary.cost_usd)[0];
   assert.ok(answer.includes(best.strategy.label), `${answer}: ${best.strategy.label}`);
@@ -202,7 +221,7 @@ on("a link leads to a compaction", `#session=${SESSION}&strategy=codex&compactio
   async (page) => {
     await page.waitForSelector("#compaction h3");
     assert.match(await textOf(page, "#compaction h3"), /^codex: compaction 1 of/);
-    await page.locator("#compaction nav a", { hasText: "the next one" }).click();
+    await page.locator("#compaction nav a", { hasText: "next" }).click();
     await page.waitForFunction(() =>
       /compaction 2 of/.test(document.querySelector("#compaction h3").innerText));
     await page.goBack();
@@ -279,7 +298,7 @@ for (const [name, hash] of Object.entries(STATES)) {
     for (const width of [390, 1024, 2560]) {
       on(`${name}, ${scheme}, ${width} px: nothing is wider than the window`, hash,
         async (page) => {
-          await page.waitForSelector("svg .mark, svg .line");
+          await page.waitForSelector(".plot svg, svg .line");
           assert.ok(await overflow(page) <= 0, `${await overflow(page)} px too wide`);
           await page.evaluate(() => scrollTo(0, 0));
           await page.screenshot({ path: `${SHOTS}/${name}-${scheme}-${width}.png`,
@@ -287,7 +306,7 @@ for (const [name, hash] of Object.entries(STATES)) {
         }, { scheme, width });
     }
     on(`${name}, ${scheme}: accessible`, hash, async (page) => {
-      await page.waitForSelector("svg .mark, svg .line");
+      await page.waitForSelector(".plot svg, svg .line");
       await page.evaluate(axe.source);
       const found = await page.evaluate(() => axe.run());
       const told = found.violations.map((v) =>
@@ -296,7 +315,7 @@ for (const [name, hash] of Object.entries(STATES)) {
     }, { scheme });
   }
   on(`${name} can be printed`, hash, async (page) => {
-    await page.waitForSelector("svg .mark, svg .line");
+    await page.waitForSelector(".plot svg, svg .line");
     const path = `${SHOTS}/${name}.pdf`;
     await page.pdf({ path, format: "A4", printBackground: true });
     assert.ok(statSync(path).size > 20_000);
@@ -342,7 +361,7 @@ test("200 sessions × 20 strategies open, and stay below 20 MB", async () => {
   const begin = performance.now();
   await page.goto(address(LARGE));
   await page.waitForFunction(() => document.querySelectorAll("table.heat tbody tr").length === 200 &&
-    document.querySelector("#front svg"));
+    document.querySelector(".plot svg"));
   const opened = performance.now() - begin;
   const again = performance.now();
   await page.locator("table.heat td a").first().click();

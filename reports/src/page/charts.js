@@ -1,6 +1,6 @@
 // Charts as SVG: scales, axes, marks.
 
-// Round values of an axis from low to high, about `count` of them.
+// Round values of an axis from low to high, about `count` of them and at least three.
 function ticks(low, high, count) {
   const raw = (high - low) / Math.max(count, 1) || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -9,7 +9,7 @@ function ticks(low, high, count) {
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) {
     out.push(Number((i * step).toPrecision(12)));
   }
-  return out;
+  return out.length > 2 || count > 30 ? out : ticks(low, high, count + 1);
 }
 
 // From a range of values to a range of pixels.
@@ -40,30 +40,6 @@ const axisNumber = (v) => {
   if (size >= 1e3) return `${Number((v / 1e3).toPrecision(4))}k`;
   return String(Number(v.toPrecision(4))).replace("-", "−");
 };
-
-// Shapes of one size around a point; with the colour they tell strategies apart.
-const SHAPES = [
-  (r) => `M${-r},0a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0z`,
-  (r) => `M${-r},${-r}h${2 * r}v${2 * r}h${-2 * r}z`,
-  (r) => `M0,${-r * 1.25}L${r * 1.2},${r * 0.9}H${-r * 1.2}z`,
-  (r) => `M0,${-r * 1.3}L${r * 1.3},0L0,${r * 1.3}L${-r * 1.3},0z`,
-  (r) => `M0,${r * 1.25}L${r * 1.2},${-r * 0.9}H${-r * 1.2}z`,
-  (r) => {
-    const a = r * 0.42, b = r * 1.2;
-    return `M${-a},${-b}H${a}V${-a}H${b}V${a}H${a}V${b}H${-a}V${a}H${-b}V${-a}H${-a}z`;
-  },
-  (r) => `M${-r * 1.2},${-r * 0.7}L0,${-r * 1.3}L${r * 1.2},${-r * 0.7}L${r * 0.8},${r}` +
-    `H${-r * 0.8}z`,
-  (r) => `M${-r * 1.3},0L${-r * 0.65},${-r * 1.1}H${r * 0.65}L${r * 1.3},0L${r * 0.65},${r * 1.1}` +
-    `H${-r * 0.65}z`,
-];
-
-const shape = (mark, r, more = "") =>
-  s("path", { class: `mark ${mark.hue} ${more}`, d: SHAPES[mark.shape % SHAPES.length](r) });
-
-// The mark of a strategy beside its name.
-const badge = (mark) =>
-  s("svg", { class: "badge", viewBox: "-10 -10 20 20", "aria-hidden": "true" }, shape(mark, 6));
 
 // The same figures for pointer and keyboard: a note beside what is pointed at or has the focus.
 const note = h("div", { id: "note", hidden: true, "aria-hidden": "true" });

@@ -1,4 +1,4 @@
-// One compaction: what went, what came, which facts went, in their words.
+// One compaction: the texts it removed and added, and the facts it took.
 
 const known = (value, told) => (value == null ? "n/a" : told(value));
 
@@ -6,17 +6,17 @@ const known = (value, told) => (value == null ? "n/a" : told(value));
 const COMPACTION = [
   ["context", (c) => `${tokens(c.before)} → ${known(c.after, tokens)} tokens`, "before and after"],
   ["rewritten", (c) => `${tokens(c.invalidated)} tokens`,
-    "stand behind the first change, where the prompt cache cannot serve them any more"],
-  ["summary", (c) => `${tokens(c.summary)} tokens`, "of what was written for the rest"],
-  ["waited", (c) => known(c.blocked_ms, (ms) => `${seconds(ms / 1e3)} s`), "modelled waiting that it caused"],
-  ["cost", (c) => known(c.usd, (n) => `$${usd(n)}`), "of its own requests"],
-  ["facts left the text", (c) => known(c.lost, (n) => `${n}, of these ${c.carried} carried on`),
-    "facts that no longer stand word for word, and those that a summary or restored file carries"],
+    "come after the first change, so the prompt cache cannot serve them"],
+  ["summary", (c) => `${tokens(c.summary)} tokens`, "the text that replaces the rest"],
+  ["waited", (c) => known(c.blocked_ms, (ms) => `${seconds(ms / 1e3)} s`), "modelled waiting"],
+  ["cost", (c) => known(c.usd, (n) => `$${usd(n)}`), "its own requests"],
+  ["facts left the text", (c) => known(c.lost, (n) => `${n}, ${c.carried} of them kept in other words`),
+    "facts no longer there word for word, and those that a summary or restored file has"],
   ["still needed later", (c) => known(c.needed, (n) => (c.retained == null ? `${n}`
     : `${n}, of these ${fixed(c.retained, 1)} % there`)),
-    "facts said so far that the session needs later, and how many of them the context has after it"],
+    "facts shown so far that the session needs later, and how many are still in the context"],
   ["pays off after", (c) => known(c.break_even, (n) => (n === "never" ? n : `${fixed(n, 1)} calls`)),
-    "later calls until the tokens that are no longer read have paid for it"],
+    "later calls until the tokens saved have paid for it"],
   ["calls that followed", (c) => `${c.calls}${c.paid == null ? "" :
     c.paid ? ", it paid off" : ", it did not pay off"}`, "before the next compaction"],
 ];
@@ -32,16 +32,16 @@ function compactionView(run, c) {
   return [
     h("h3", {}, `${run.label}: compaction ${c.seq + 1} of ${run.compactions.length}`),
     h("nav", { class: "back", "aria-label": "compactions" },
-      before && toCompaction(run, before, "← the one before"),
-      after && toCompaction(run, after, "the next one →"),
+      before && toCompaction(run, before, "← previous"),
+      after && toCompaction(run, after, "next →"),
       h("a", { href: link({ compaction: null }) }, "close")),
     h("p", { class: "terms" }, `${c.mechanism} (${c.kind}), ${c.phase.replace("_", " ")}, before request `,
       `${c.request}, at step ${c.step}`),
     h("dl", {}, COMPACTION.map(([name, value, meaning]) => h("div", {},
       h("dt", {}, name), h("dd", {}, value(c), h("span", { class: "why" }, meaning))))),
     texts ? h("div", { class: "exchange" },
-      portions("What went", c.went, tokensOf, run), portions("What came", c.came, tokensOf, run))
-      : h("p", { class: "terms" }, "These results do not hold what went and what came."),
+      portions("Removed", c.went, tokensOf), portions("Added", c.came, tokensOf))
+      : h("p", { class: "terms" }, "These results do not contain the texts."),
     movedFacts(moved, c),
   ];
 }
@@ -61,7 +61,7 @@ function portions(title, all, literals) {
     h("h5", {}, `${p.blocks} × ${p.kind}, ${tokens(p.tokens)} tokens`),
     p.texts.filter((t) => t.text).map((t) => h("figure", { class: "words" },
       h("figcaption", {}, [t.tool, `${tokens(t.tokens)} tokens`].filter(Boolean).join(", ")),
-      h("blockquote", { dir: "auto", tabindex: "0" }, title === "What came" ? marked(t.text, literals) : t.text))),
+      h("blockquote", { dir: "auto", tabindex: "0" }, title === "Added" ? marked(t.text, literals) : t.text))),
     p.blocks > p.texts.length && p.texts.some((t) => t.text)
       ? h("p", { class: "more" }, `and ${p.blocks - p.texts.length} smaller ones`) : "",
   ];
@@ -76,8 +76,8 @@ const PLACES = {
 
 function movedFacts(moved, c) {
   if (!moved.length) {
-    return c.lost > 0 ? h("p", { class: "terms" }, "The words of the facts that it moved are not ",
-      "part of this page.") : h("p", {}, "It moved no fact of the session.");
+    return c.lost > 0 ? h("p", { class: "terms" }, "This page does not contain the texts of the facts ",
+      "that it moved.") : h("p", {}, "It moved no fact of the session.");
   }
   const rows = [...moved].sort((a, b) => (b.to === "nowhere") - (a.to === "nowhere")).map((m) => [
     m.fact.id, h("span", { class: m.to === "nowhere" ? "gone" : "" },
@@ -85,14 +85,14 @@ function movedFacts(moved, c) {
     h("span", { dir: "auto" }, m.before),
     h("span", { dir: "auto" }, m.after || (m.to === "nowhere" ? "nothing like it" : "")),
   ]);
-  return [h("h4", {}, "Facts that it moved"),
-    wide("Facts that it moved", table(["fact", "from → to", "its words before",
-      "after; where it is gone, the nearest line of a summary"], rows, { class: "texts" }))];
+  return [h("h4", {}, "Facts it moved"),
+    wide("Facts it moved", table(["fact", "from → to", "text before",
+      "text after, or the nearest line of a summary"], rows, { class: "texts" }))];
 }
 
 function compactionsOf(run) {
   const head = ["compaction", "at step", "before", "after", "waited s", "cost $",
-    "facts left", "carried on", "paid off"];
+    "facts left", "kept in other words", "paid off"];
   const rows = run.compactions.map((c) => [
     toCompaction(run, c, `${c.seq + 1}: ${c.mechanism}`), c.step, tokens(c.before),
     known(c.after, tokens), known(c.blocked_ms, (ms) => seconds(ms / 1e3)), known(c.usd, usd), known(c.lost, String),
@@ -123,9 +123,8 @@ function lostFacts(run) {
   };
   return h("details", { open: lost.length > 0 && lost.length <= 12 },
     h("summary", {}, `${name}: ${lost.length} of ${needs.length} needs`),
-    help("Needs that ask for memory whose fact was gone. The compaction is the last one that took ",
-      "it out of the context; the words are those around it where it was said, and the line of a ",
-      "summary that is nearest to it."),
-    lost.length ? wide(name, table(["fact", "kind", "says", "needed by", "taken by", "words",
+    help("Needs whose fact was no longer in the prompt, with the last compaction that removed it, the ",
+      "text around it where it was shown, and the nearest line of a summary."),
+    lost.length ? wide(name, table(["fact", "kind", "says", "needed by", "removed by", "text",
       "nearest in a summary"], lost.map(row), { class: "texts" })) : h("p", {}, "None."));
 }

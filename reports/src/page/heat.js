@@ -13,7 +13,7 @@ function shown() {
   const there = new Set(blocks.flatMap((b) => b.rows.map((r) => r.s)));
   const strategies = data.strategies.map((_, i) => i).filter((i) => there.has(i) &&
     passes(state.who, data.strategies[i].label) &&
-    (!products || data.strategies[i].standing === "contender"));
+    (!products || isProduct(i)));
   return { blocks, strategies };
 }
 
@@ -30,10 +30,14 @@ function median(values) {
 
 const whole = (row) => !row.end && !row.broken;
 
-// Where each whole row stands between the lowest and the highest of its session, 0 to 4. One that
-// stands beside a real program has no place among them.
+const isProduct = (i) => data.strategies[i].standing === "contender";
+
+// Where each whole row of a product is between the lowest and the highest of its session, 0 to 4.
+// The reference and what was recorded would stretch the scale, and a second row of a product repeats
+// it.
 function levels(metric, at, rows) {
-  const stands = (row) => row && whole(row) && !row.beside && row.v[at] != null;
+  const stands = (row) => row && whole(row) && isProduct(row.s) && !row.beside &&
+    row.v[at] != null;
   const values = rows.filter(stands).map((r) => r.v[at]);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   return (row) => {
@@ -95,6 +99,9 @@ function arrows(map) {
   });
 }
 
+// A name that may be broken before its settings.
+const breakable = (name) => name.replace(/[:,]/g, "$&\u200b");
+
 function heatMap() {
   const metric = metricNow();
   const at = data.metrics.indexOf(metric);
@@ -109,12 +116,12 @@ function heatMap() {
     strategies.sort((a, b) => order(middle.get(a), middle.get(b), metric.better === "higher"));
   }
   const heading = (i) => {
-    const { label, mark } = data.strategies[i];
+    const { label, name } = data.strategies[i];
     const on = i === sorted;
     return h("th", { scope: "col", "aria-sort": on ? (down ? "descending" : "ascending") : null },
       h("button", { type: "button", title: label,
         onclick: () => go({ sort: on && down ? null : label, down: on && !down ? "1" : null }) },
-      h("span", { class: "turned" }, label, on ? (down ? " ↓" : " ↑") : ""), badge(mark)));
+      h("span", { class: "turned" }, breakable(name), on ? (down ? " ↓" : " ↑") : "")));
   };
   const row = (b) => {
     const rows = rowsOf.get(b);
@@ -131,7 +138,7 @@ function heatMap() {
   arrows(map);
   const told = blocks.length && strategies.length
     ? h("div", { class: "wide map" }, map)
-    : h("p", {}, "No session and strategy passes these filters.");
+    : h("p", {}, "No session and strategy matches these filters.");
   return [
     help(h("b", {}, metric.title), `: ${metric.help}. `, BETTER[metric.better]),
     h("p", { class: "count", role: "status" }, `${blocks.length} of ${data.blocks.length} sessions`,
@@ -142,16 +149,16 @@ function heatMap() {
 
 const BETTER = {
   lower: "Lower is better.", higher: "Higher is better.",
-  neither: "Neither low nor high is better by itself.",
+  neither: "Neither is better by itself.",
 };
 
 const key = (metric) => h("p", { class: "key" },
-  "Within a session, ", metric.better === "neither" ? "least" : "worst", " ",
+  "Products within a session, ", metric.better === "neither" ? "least" : "worst", " ",
   [...Array(LEVELS).keys()].map((i) => h("span", { class: `swatch q${i}` }, "")),
   metric.better === "neither" ? " most. " : " best. ",
-  h("span", { class: "swatch part" }, "✕"), " did not finish: measures less work. ",
+  h("span", { class: "swatch part" }, "✕"), " did not finish, so it measures less work. ",
   h("span", { class: "swatch na" }, "n/a"), " unknown or cannot be. ⚠ broke a rule. ",
-  `◆ ${data.front}. A click on a strategy sorts, one on a value opens its session.`);
+  `◆ ${data.front}. Click a strategy to sort, a value to open its session.`);
 
 const choice = (name, key_, options, now) => h("label", {}, `${name} `,
   h("select", { id: key_, onchange: (e) => go({ [key_]: e.target.value || null }) },
@@ -172,7 +179,7 @@ function heatControls() {
   return h("div", { class: "controls" },
     h("label", {}, "Metric ", h("select", { id: "metric",
       onchange: (e) => go({ metric: e.target.value }) },
-    group("scores", parts[0]), group("everything else", parts[1]))),
+    group("most asked for", parts[0]), group("more", parts[1]))),
     words("Sessions", "find", "words of a name"),
     words("Strategies", "who", "codex aider"),
     models.length > 1 && choice("Model", "model",

@@ -52,9 +52,13 @@ async function arrive() {
   find("#session").hidden = !block;
   put(find("#missing"), missing(block));
   if (!block) {
-    const typing = document.activeElement?.type === "search";
-    put(find("#front"), frontView());
-    if (!typing) put(find("#controls"), heatControls());
+    // What is typed in stays as it is.
+    const typing = ["search", "number"].includes(document.activeElement?.type);
+    if (!typing) {
+      put(find("#controls"), heatControls());
+      put(find("#lose-control"), loseControl());
+    }
+    put(find("#answers"), answers());
     put(find("#map"), heatMap());
     if (was.session) find("#sessions").focus();
     return;

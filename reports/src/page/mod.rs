@@ -1,10 +1,11 @@
-//! The page: one HTML file for a design review that fetches nothing. The compared sessions, the
-//! front, the conclusion and the failures come first; then sessions × strategies, then one session
-//! with the texts of its compactions. Tables over sessions are at the end.
+//! The page: one HTML file for a design review that fetches nothing. What was compared, what failed,
+//! the conclusion and its plots come first; then sessions × strategies, then one session with the
+//! texts of its compactions. Tables over sessions are at the end.
 //!
-//! Rust writes the static parts ([`parts`]) and the data: the common data of all views
-//! ([`overview`]), and per session a compressed chunk that is opened on demand ([`chunk`]), within
-//! a budget of bytes ([`budget`]). The scripts in this folder draw the rest.
+//! Rust writes the static parts ([`parts`]), the plots over sessions ([`crate::plots`]) and the
+//! data: the common data of all views ([`overview`]), and per session a compressed chunk that is
+//! opened on demand ([`chunk`]), within a budget of bytes ([`budget`]). The scripts in this folder
+//! draw the table of sessions × strategies and what is inside a session.
 
 mod budget;
 mod chunk;
@@ -19,11 +20,13 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use crate::error::ReportError;
-use crate::plots::Hues;
+use crate::plots::{self, Hues};
+use crate::record::Results;
 use crate::sections::{self, Section};
 use crate::seeds;
 use crate::stored::{Files, StoredResults};
-use crate::view::{self, Several};
+use crate::terms::terms;
+use crate::view::{self, ReportBlock, Several};
 use budget::{MAX_BYTES, Packed};
 use overview::Overview;
 
@@ -60,25 +63,26 @@ fn page(
 ) -> Result<String, ReportError> {
     let results = &*seeds::averaged(&stored.figures);
     if results.runs.is_empty() {
-        return Ok(document(TITLE, &html! { main { p { "These results hold no runs." } } }));
+        return Ok(document("no runs", &html! { main { p { "These results hold no runs." } } }));
     }
     let blocks = view::blocks(results);
-    let overview = Overview::new(results, &blocks, hues);
+    let overview = Overview::new(results, &blocks);
     let data = overview.json();
     let sections: Vec<Section> = sections::all(results).collect();
-    let compared = view::heading(results);
-    let first = parts::first_screen(&sections);
+    let (title, provenance) = (parts::title(results), parts::provenance(results));
+    let first = parts::first_screen(&sections, &pictures(results, &blocks, hues)?);
     let below = html! {
+        h2 { "Details" }
         @for s in &sections { (parts::section(s, results)) }
         (parts::reading(&results.assumptions))
         @if !matrix.is_empty() { (parts::systems(matrix)) }
     };
     let frame = |packed: &Packed| {
         document(
-            TITLE,
+            &title,
             &html! {
                 main {
-                    p.terms { (compared) }
+                    (provenance)
                     noscript { p.alarm { "Charts and sessions need the script of this page, which \
                         your viewer does not run. The tables below do not." } }
                     div #missing role="status" {}
@@ -111,7 +115,29 @@ fn page(
     Ok(frame(&packed))
 }
 
-const TITLE: &str = "Context compaction compared";
+/// Width of a picture on a narrow screen, pixels.
+const NARROW: i32 = 360;
+
+/// The plots over sessions, each for wide and for narrow screens.
+fn pictures(
+    results: &Results,
+    blocks: &[ReportBlock<'_>],
+    hues: &Hues,
+) -> Result<Markup, ReportError> {
+    let colors = plots::colors(results, hues);
+    let mut all = Vec::new();
+    for terms in &terms(blocks) {
+        for (class, width) in [("plot broad", plots::WIDTH), ("plot narrow", NARROW)] {
+            let sweeps = plots::sweeps(terms, &colors, width)?.into_iter().map(|sweep| sweep.text);
+            let drawn = plots::over_sessions(terms, &colors, width)?.into_iter().chain(sweeps);
+            all.extend(drawn.map(|svg| (class, svg.replace(NAMESPACE, ""))));
+        }
+    }
+    Ok(html! { @for (class, svg) in &all { figure class=(class) { (PreEscaped(svg)) } } })
+}
+
+/// Attribute that an SVG inside HTML does not need.
+const NAMESPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
 
 /// Composes a page with these styles; `title` is also its heading.
 pub(crate) fn document(title: &str, body: &Markup) -> String {

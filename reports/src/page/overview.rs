@@ -7,10 +7,10 @@ use ctxbench_core::strategy::Standing;
 use serde::Serialize;
 use serde_json::{Number, Value, json};
 
+use crate::comparison::Names;
 use crate::fmt;
 use crate::front::{self, Pooled};
 use crate::metrics::{self, Metric};
-use crate::plots::{self, Hues};
 use crate::record::{Results, RunRecord, Status, is_zero};
 use crate::stats::{self, Differences, Figure, StrategyDifference};
 use crate::terms::{Terms, terms};
@@ -44,11 +44,7 @@ struct OverviewRow {
 }
 
 impl<'a> Overview<'a> {
-    pub(super) fn new(
-        results: &'a Results,
-        blocks: &[ReportBlock<'a>],
-        hues: &Hues,
-    ) -> Overview<'a> {
+    pub(super) fn new(results: &'a Results, blocks: &[ReportBlock<'a>]) -> Overview<'a> {
         let labels = labels(blocks);
         let places: Places<'_> = labels.iter().enumerate().map(|(i, r)| (*r, i)).collect();
         let metrics: Vec<&'static Metric> = metrics::numbers().collect();
@@ -57,7 +53,7 @@ impl<'a> Overview<'a> {
         let data = json!({
             "front": front::HELP,
             "metrics": metrics.iter().map(|m| metric(m)).collect::<Vec<_>>(),
-            "strategies": strategies(results, &labels, hues),
+            "strategies": strategies(results, &labels),
             "groups": terms.iter().filter_map(|t| group(t, &places)).collect::<Vec<_>>(),
             "blocks": blocks.iter().map(session).collect::<Vec<_>>(),
         });
@@ -90,16 +86,17 @@ fn unique(text: String, taken: &mut BTreeSet<String>) -> String {
     names.find(|name| taken.insert(name.clone())).expect("some number is free")
 }
 
-fn strategies(results: &Results, labels: &[&str], hues: &Hues) -> Vec<Value> {
-    let marks = plots::marks(results, hues);
+fn strategies(results: &Results, labels: &[&str]) -> Vec<Value> {
     let standing: BTreeMap<&str, Standing> =
         results.runs.iter().map(|r| (r.strategy.label.as_str(), r.strategy.standing)).collect();
+    let names = Names::new(&results.runs.iter().collect::<Vec<_>>());
     let mut taken = BTreeSet::new();
     let one = |label: &&str| {
         json!({
             "label": unique(fmt::one_line(label), &mut taken),
+            // As short as what differs; links have the label.
+            "name": names.of(label),
             "standing": standing[label],
-            "mark": marks[*label],
         })
     };
     labels.iter().map(one).collect()
@@ -113,52 +110,35 @@ fn metric(m: &Metric) -> Value {
         "kind": m.unit,
         "better": m.better,
         "help": m.help,
-        // True for a column of the tables of strategies.
-        "scored": m.scored.is_some(),
+        // True for a column of the tables of strategies, and for what is compared over sessions.
+        "scored": m.scored.is_some() || m.judged.is_some(),
     })
 }
 
-/// A chart of cost against recall over sessions; `None` if there is nothing to compare.
+/// Ranked products with their cost and what they lose of recall; `None` if there is nothing to
+/// compare.
 fn group(terms: &Terms<'_, '_>, places: &Places<'_>) -> Option<Value> {
     let pooled = Pooled::from_runs(&terms.evidence())?;
     let d = &pooled.differences;
     let best: Vec<(usize, &Metric)> = front::metrics().collect();
     let [cost, kept] = best[..] else { return None };
-    let baseline = fmt::one_line(&d.baseline);
-    let title = |(i, m): (usize, &Metric)| match d.sessions {
-        1 => format!("{}{}", m.name, d.suffix(i, m)),
-        _ => format!("{}, mean change against {baseline},{}", m.name, d.suffix(i, m)),
-    };
-    let point = |s: &StrategyDifference| {
-        let value = |(i, _): (usize, &Metric)| {
-            d.position(&s.figures[i]).filter(|x| x.is_finite()).map(rounded)
-        };
-        let said = |(i, m): (usize, &'static Metric)| stats::position(d, &s.figures[i], m);
-        let product = pooled.products.contains(s.strategy.as_str());
-        let finished =
-            (d.sessions > 1).then(|| format!("finished {} of {} sessions", s.sessions, d.sessions));
-        let told = finished.into_iter().chain([format!("compacted in {} of them", s.compacted)]);
+    let product = |s: &StrategyDifference| {
+        let value = d.position(&s.figures[cost.0]).filter(|x| x.is_finite())?;
         Some(json!({
             "s": places.get(s.strategy.as_str())?,
             "same": s.same.iter().filter_map(|l| places.get(l.as_str())).collect::<Vec<_>>(),
-            "x": value(cost),
-            "y": value(kept),
+            "x": rounded(value),
             // Percentage points of recall below the baseline.
-            "loss": loss(&s.figures[kept.0], d).map(rounded),
-            "cost": said(cost),
-            "kept": said(kept),
-            "front": pooled.is_on_front(&s.strategy),
-            "counted": pooled.common.ranked.contains(&*s.strategy),
-            "product": product,
-            "told": told.collect::<Vec<_>>(),
+            "loss": rounded(loss(&s.figures[kept.0], d)?),
+            "cost": stats::position(d, &s.figures[cost.0], cost.1),
+            "kept": stats::position(d, &s.figures[kept.0], kept.1),
         }))
     };
+    let ranked = pooled.ranked().filter(|s| pooled.products.contains(&*s.strategy));
     Some(json!({
-        "name": format!("{}, {}", terms.scope(), terms.name()),
-        "against": baseline,
-        "x": { "title": title(cost) },
-        "y": { "title": title(kept) },
-        "points": d.strategies.iter().filter_map(point).collect::<Vec<_>>(),
+        "name": terms.name(),
+        "against": fmt::one_line(&d.baseline),
+        "points": ranked.filter_map(product).collect::<Vec<_>>(),
     }))
 }
 

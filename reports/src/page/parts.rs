@@ -1,18 +1,76 @@
 //! Parts of the page that need no script: the compared sessions, the failures, the conclusion, and
 //! the tables over sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ctxbench_core::strategy::Standing;
 use maud::{Markup, html};
+use sha2::{Digest, Sha256};
 
-use crate::record::Results;
+use crate::record::{Results, RunRecord};
 use crate::sections::Section;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Figure, Verdict};
-use crate::{fmt, metrics};
+use crate::{fmt, metrics, view};
 
-/// Failures, conclusion and table, displayed next to the chart.
-pub(super) fn first_screen(sections: &[Section]) -> Markup {
+/// Title of the page: how many strategies ran on which sessions.
+pub(super) fn title(results: &Results) -> String {
+    let sessions: BTreeSet<&str> = results.runs.iter().map(|r| &*r.scenario.id).collect();
+    let strategies: BTreeSet<&str> = results.runs.iter().map(|r| &*r.strategy.label).collect();
+    let models: Vec<String> = view::models(results).into_iter().map(fmt::one_line).collect();
+    let on = match sessions.first() {
+        Some(only) if sessions.len() == 1 => fmt::one_line(only),
+        _ => fmt::sessions(sessions.len()),
+    };
+    format!("{} on {on}, {}", fmt::pluralize(strategies.len(), "strategy"), models.join(", "))
+}
+
+/// What the page was made from: the program, a hash of the sessions, and on request their names, the
+/// versions of the strategies, and a command that runs all of it again.
+pub(super) fn provenance(results: &Results) -> Markup {
+    let runs = || results.runs.iter();
+    let sessions: BTreeMap<&str, &RunRecord> = runs().map(|r| (&*r.scenario.id, r)).collect();
+    let strategies: BTreeMap<&str, &str> =
+        runs().map(|r| (&*r.strategy.label, &*r.strategy.version)).collect();
+    let contents = sessions.values().map(|r| format!("{} {}\n", r.scenario.id, r.scenario.content));
+    let hash = Sha256::digest(contents.collect::<String>());
+    let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    html! {
+        p.terms { (view::heading(results)) " · " (fmt::pluralize(results.runs.len(), "run")) " · sessions " code { (hash) } }
+        details.provenance {
+            summary { "Sessions, versions and command" }
+            p { "To run it again, with the further options that you used:" }
+            pre { (command(results)) }
+            p { "Sessions, with a hash of each: " @for (i, (id, r)) in sessions.iter().enumerate() {
+                @if i > 0 { ", " } (fmt::one_line(id)) " " code { (r.scenario.content) }
+            } }
+            p { "Strategies, with the version that each follows: " (strategies.iter()
+                .map(|(label, version)| format!("{} {}", fmt::one_line(label), fmt::one_line(version)))
+                .collect::<Vec<_>>().join(", ")) }
+        }
+    }
+}
+
+/// A command with these sessions, models and strategies. Recordings are named by a placeholder,
+/// because results do not contain their paths.
+fn command(results: &Results) -> String {
+    let runs = || results.runs.iter();
+    let session = |r: &RunRecord| match r.scenario.recorded {
+        true => "RECORDINGS".into(),
+        false => fmt::one_line(&r.scenario.id),
+    };
+    let sessions: BTreeSet<String> = runs().map(session).collect();
+    let is_run = |r: &&RunRecord| r.strategy.standing != Standing::Recorded;
+    let labels: BTreeSet<&str> = runs().filter(is_run).map(|r| &*r.strategy.label).collect();
+    let options = (view::models(results).into_iter().map(|m| ("model", m)))
+        .chain(labels.into_iter().map(|l| ("strategy", l)))
+        .map(|(option, value)| format!("--{option} '{}'", fmt::one_line(value)));
+    let words: Vec<String> = sessions.into_iter().chain(options).collect();
+    format!("ctxbench run {}", words.join(" "))
+}
+
+/// Failures, conclusion and table, next to the plots.
+pub(super) fn first_screen(sections: &[Section], pictures: &Markup) -> Markup {
     html! {
         div.first {
             section aria-label="The conclusion" {
@@ -22,13 +80,17 @@ pub(super) fn first_screen(sections: &[Section]) -> Markup {
                         ul { @for f in &c.failures { li { (fmt::one_line(f)) } } }
                     } }
                     @for s in &c.sentences { p.sentences { (fmt::one_line(s)) } }
-                    @for l in &c.lines { p.terms { (l.label) ": " (fmt::one_line(&l.text)) } }
-                    @if c.table.rows().next().is_some() { (body(&c.table)) }
+                    @if c.table.rows().next().is_some() {
+                        (rows("The compared sessions", &c.table))
+                        p.help { (fmt::one_line(&c.table.note)) }
+                    }
+                    @for l in &c.lines { p.help { (l.label) ": " (fmt::one_line(&l.text)) } }
                 } }
+                div #lose-control {}
+                div #answers role="status" {}
             }
-            section aria-labelledby="front-title" {
-                h2 #front-title { "Cost against recall" }
-                div #front {}
+            section aria-label="Plots" {
+                (pictures)
             }
         }
     }
@@ -53,11 +115,16 @@ fn wide(name: &str, table: &Markup) -> Markup {
 }
 
 fn sheet(s: &Sheet) -> Markup {
-    html! { h2 { (fmt::one_line(&s.title)) } (body(s)) }
+    let title = fmt::one_line(&s.title);
+    html! { details {
+        summary { (title) }
+        p.terms { (fmt::one_line(&s.note)) }
+        (rows(&title, s))
+    } }
 }
 
-/// A table with its note.
-fn body(s: &Sheet) -> Markup {
+/// The rows of a table, with its name for screen readers.
+fn rows(name: &str, s: &Sheet) -> Markup {
     let is_word = |c: &str| c.starts_with(char::is_alphabetic);
     let table = html! { table.sheet {
         thead { tr { @for h in &s.head { th scope="col" { (fmt::one_line(h)) } } } }
@@ -72,16 +139,15 @@ fn body(s: &Sheet) -> Markup {
             } } }
         } }
     } };
-    let name = if s.title.is_empty() { "The compared sessions" } else { &s.title };
-    html! { p.terms { (fmt::one_line(&s.note)) } (wide(&fmt::one_line(name), &table)) }
+    wide(name, &table)
 }
 
 /// Differences between the strategies over all sessions, with intervals; a single line if there is
 /// only one session.
 fn differences(results: &Results, found: &[Differences]) -> Markup {
     let missing = stats::missing(results, found);
-    html! { @if missing.is_some() || !found.is_empty() {
-        h2 { "Differences between strategies" }
+    html! { @if missing.is_some() || !found.is_empty() { details {
+        summary { "Differences between strategies" }
         @if let Some(why) = missing { p.terms { (why) } }
         @for d in found {
             @if d.strategies.is_empty() {
@@ -92,7 +158,7 @@ fn differences(results: &Results, found: &[Differences]) -> Markup {
                 (wide(&stats::heading(d), &difference_table(d)))
             }
         }
-    } }
+    } } }
 }
 
 fn difference_table(d: &Differences) -> Markup {
@@ -119,8 +185,8 @@ fn difference_table(d: &Differences) -> Markup {
 
 /// Explanation of the figures, and the assumptions of the models.
 pub(super) fn reading(assumptions: &BTreeMap<String, String>) -> Markup {
-    html! {
-        h2 { "How to read this" }
+    html! { details {
+        summary { "How to read this" }
         ul.help {
             li { "◆: " (crate::front::HELP) ". n/a: not applicable or unknown, never 0. Hypothetical \
                 and control rows are compared with and never best." }
@@ -132,7 +198,7 @@ pub(super) fn reading(assumptions: &BTreeMap<String, String>) -> Markup {
             @for (k, v) in assumptions { li { strong { (fmt::one_line(k)) } ": " (code(&fmt::one_line(v))) } }
             @if assumptions.is_empty() { li { "not stated in these results" } }
         }
-    }
+    } }
 }
 
 /// Renders text between backticks as code.
@@ -152,5 +218,5 @@ pub(super) fn systems(matrix: &[Vec<String>]) -> Markup {
             } }
         }
     } };
-    html! { h2 { (name) } (wide(name, &table)) }
+    html! { details { summary { (name) } (wide(name, &table)) } }
 }

@@ -50,8 +50,8 @@ async function sessionView(block) {
     h("section", { "aria-labelledby": "steps" }, h("h3", { id: "steps" }, "Over its steps"),
       timeline(runs, block.window)),
     h("section", { id: "compaction", tabindex: "-1" },
-      picked ? compactionView(side, picked) : hint("Open a compaction in a chart or in the list ",
-        "to see what went, what came, and which facts were lost.")),
+      picked ? compactionView(side, picked) : hint("Click a compaction in a chart or in the list ",
+        "to see the texts that it removed and added, and the facts that were lost.")),
     runs.map(compactionsOf),
     runs.map(lostFacts),
     figuresOf(block, label, against),
@@ -83,7 +83,7 @@ function pickers(block, label, against) {
   return h("div", { class: "controls" },
     h("label", {}, "Strategy ", h("select", { id: "strategy",
       onchange: (e) => go({ strategy: e.target.value, compaction: null }) }, options(label))),
-    h("label", {}, "beside ", h("select", { id: "against",
+    h("label", {}, "Compare with ", h("select", { id: "against",
       onchange: (e) => go({ strategy: label, against: e.target.value || null, compaction: null }) },
     options(against, "none"))));
 }
@@ -101,8 +101,8 @@ function figuresOf(block, label, against) {
   const part = (name, all) => wide(name, table(head, all.map(row), { class: "figures" }));
   return h("section", { "aria-labelledby": "figures" }, h("h3", { id: "figures" }, "Figures"),
     part("Scores", data.metrics.filter((m) => m.scored)),
-    h("details", {}, h("summary", {}, "Every other figure"),
-      part("Every other figure", data.metrics.filter((m) => !m.scored))));
+    h("details", {}, h("summary", {}, "More figures"),
+      part("More figures", data.metrics.filter((m) => !m.scored))));
 }
 
 // What is remarked of a row, without the reasons in brackets: its own notes tell them.
@@ -116,18 +116,18 @@ function remarkCell(told) {
 function strategiesOf(block) {
   const scores = data.metrics.filter((m) => m.scored);
   const body = block.rows.map((r) => {
-    const { label, mark } = data.strategies[r.s];
+    const { label } = data.strategies[r.s];
     const cells = scores.map((m) => {
       const at = data.metrics.indexOf(m);
       return h("td", { "data-v": r.v[at] ?? "" }, show(m, r.v[at]));
     });
     return h("tr", { class: whole(r) ? "" : "broken" },
       h("th", { scope: "row" }, h("a", { href: link({ strategy: label, against: null,
-        compaction: null }) }, badge(mark), label)),
+        compaction: null }) }, label)),
       remarkCell(remarks(r)),
       cells,
       h("td", {}, h("a", { href: link({ against: label, compaction: null }),
-        "aria-label": `put ${label} beside` }, "beside")));
+        "aria-label": `compare with ${label}` }, "compare")));
   });
   const all = h("table", { class: "sort" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "l" }, "strategy"),

@@ -74,7 +74,7 @@ fn nothing_in_the_results_becomes_markup() {
 #[test]
 fn nothing_is_fetched_and_nothing_else_runs() {
     let page = render_page(&testing::results());
-    for part in ["src=", "url(", "@import", "style=\"", "onclick=\"", "https://", "<svg"] {
+    for part in ["src=", "url(", "@import", "style=\"", "onclick=\"", "https://"] {
         assert!(!page.contains(part), "{part}");
     }
     // The only address is the SVG name space, which is not a link.
@@ -101,6 +101,7 @@ fn what_is_broken_stands_on_the_first_screen() {
     let page = render_page(&testing::results());
     let broken = page.find("sent a tool result without its call").unwrap();
     assert!(broken < page.find("id=\"sessions\"").unwrap());
+    assert!(page.contains("<h1>12 strategies on login-bug, claude-sonnet-4-6</h1>"));
     assert!(page.contains("ctxbench 0.1.0 · claude-sonnet-4-6, 200k window · 12 strategies"));
 }
 
@@ -238,7 +239,7 @@ fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
 fn words_give_way_first_where_the_page_would_be_too_large() {
     let results = large(6, 4, 240);
     let blocks = view::blocks(&results);
-    let overview = Overview::new(&results, &blocks, &Hues::default());
+    let overview = Overview::new(&results, &blocks);
     let sizes: Vec<usize> = chunk::Detail::ALL
         .into_iter()
         .map(|part| chunk::pack(&blocks[0], &overview, part).len())

@@ -57,12 +57,12 @@ function compactionMark(run, c, x, y) {
     class: `compaction ${run.side}`, transform: `translate(${x},${y})`,
     "aria-label": `${run.label}, compaction ${c.seq + 1} at step ${c.step}: ` +
       `${tokens(c.before)} to ${known(c.after, tokens)} tokens`,
-  }, s("path", { d: SHAPES[3](6) }));
+  }, s("path", { d: "M0,-8L8,0L0,8L-8,0z" }));
   return tells(a, () => [
     h("b", {}, `${run.label}: compaction ${c.seq + 1}`), `${c.mechanism}, at step ${c.step}`,
     `${tokens(c.before)} → ${known(c.after, tokens)} tokens`,
-    c.lost == null ? "which facts it took is not known"
-      : `${c.lost} facts left the text, ${c.carried} of them carried on`,
+    c.lost == null ? "effect on facts unknown"
+      : `${c.lost} facts left, ${c.carried} of them kept in other words`,
   ]);
 }
 
@@ -134,7 +134,7 @@ function factsChart(runs) {
         const gone = n.place === "nowhere";
         const at = `translate(${xs(n.step)},${bottom - 14 - level * apart})`;
         return s("path", { class: gone ? "gone" : "kept", transform: at,
-          d: gone ? "M-3.5,-3.5l7,7m0,-7l-7,7" : SHAPES[0](2.5) },
+          d: gone ? "M-3.5,-3.5l7,7m0,-7l-7,7" : "M-2.5,0a2.5,2.5 0 1,0 5,0a2.5,2.5 0 1,0 -5,0z" },
         s("title", {}, `${n.fact.id}: ${gone ? "gone" : PLACES[n.place]} at step ${n.step}`));
       };
       return [
@@ -175,7 +175,7 @@ function timeline(runs, windowSize) {
   });
   const parts = [
     h("p", { class: "legend" }, runs.map((r) => h("span", { class: `side ${r.side}` }, r.label)),
-      h("span", {}, "◆ compaction: open it for its words")),
+      h("span", {}, "◆ compaction: click to see its texts")),
     h("h4", {}, "Context size"), contextChart(runs, windowSize),
     help("Tokens in each prompt of the main conversation. A fall is a compaction."),
     h("h4", {}, "Cost so far"), costChart(runs),
@@ -183,11 +183,11 @@ function timeline(runs, windowSize) {
     h("h4", {}, "Prompt cache"), runs.map(cacheChart),
     help(h("span", { class: "swatch read" }), " read from the cache (cheap), ",
       h("span", { class: "swatch write" }), " written to it, ",
-      h("span", { class: "swatch rest" }), " neither. Behind a compaction the cache must be ",
-      "written anew."),
+      h("span", { class: "swatch rest" }), " neither. After a compaction, the cache is ",
+      "written again."),
     h("h4", {}, "Facts at their needs"), factsChart(runs),
-    help("A circle: what a step needed stood in the prompt. A cross: it was gone. Only needs that ",
-      "ask for memory, whose fact was shown six replies before or earlier."),
+    help("A circle: the fact that a step needs is in the prompt. A cross: it is not. Only facts shown ",
+      "at least six replies before."),
     h("label", { class: "slider" }, "Step ", slider), out,
   ];
   point(Math.min(pointed, last));

@@ -1,19 +1,23 @@
-//! A scatter plot of cost against recall. Points have numbers, and a list next to the plot
-//! gives their names. A line joins the points on the front.
+//! A scatter plot of cost against recall. Points have their names next to them, and a line joins
+//! those on the front.
 
 use plotters::style::RGBColor;
 
 use super::palette::pale;
-use super::sheet::{Fault, GREY, HPos, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width};
+use super::sheet::{
+    Fault, GREY, HPos, Heading, INK, Scale, TEXT, axis_x, axis_y, sheet, text_width,
+};
 use crate::fmt;
 
-const LEFT_MARGIN: i32 = 84;
-const TOP: i32 = 84;
-const WIDTH: i32 = 520;
-const LINE: i32 = 22;
+const LEFT_MARGIN: i32 = 66;
+const RIGHT_MARGIN: i32 = 16;
 
-/// Maximum number of listed names without a point.
-const WITHOUT: usize = 6;
+/// Half the height of a name and the radius of a mark, pixels.
+const HALF_LINE: i32 = 7;
+const MARK: i32 = 10;
+
+/// Distances at which a name looks for room, in lines.
+const RINGS: i32 = 7;
 
 pub(super) struct Cloud {
     pub(super) title: String,
@@ -21,14 +25,12 @@ pub(super) struct Cloud {
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) points: Vec<CloudPoint>,
-    /// Labels of rows that have no point.
-    pub(super) without: Vec<String>,
 }
 
 pub(super) struct Axis {
+    pub(super) title: String,
+    /// Name of a figure of a point.
     pub(super) name: &'static str,
-    /// Heading over the column of the list.
-    pub(super) head: &'static str,
     /// Minimum and maximum.
     pub(super) range: (f64, f64),
 }
@@ -45,27 +47,20 @@ pub(super) struct CloudPoint {
     pub(super) intervals: [Option<(f64, f64)>; 2],
 }
 
-pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
+/// Draws the plot as a picture of this width, pixels.
+pub(super) fn draw(cloud: &Cloud, width: i32) -> Result<String, Fault> {
     let points = &cloud.points;
-    let entry = |i: usize, p: &CloudPoint| format!("{}  {}", i + 1, p.label);
-    let names = points.iter().enumerate().map(|(i, p)| text_width(&entry(i, p), TEXT)).max();
-    let names = names.unwrap_or(0).max(120);
-    let wide = points.iter().flat_map(|p| &p.figures).map(|f| text_width(f, 14)).max();
-    let column = wide.unwrap_or(0).max(44) + 14;
-    let without = cloud.without.len().min(WITHOUT);
-    let bottom = TOP + ((points.len() + without) as i32 * LINE + 80).max(360);
-    let (x_min, x_max) = cloud.x.range;
-    let (y_min, y_max) = cloud.y.range;
-    let x = Scale { min: x_min, max: x_max, start: LEFT_MARGIN, length: WIDTH };
-    let y = Scale { min: y_min, max: y_max, start: bottom, length: TOP - bottom };
-    let list = LEFT_MARGIN + WIDTH + 34;
-    let columns = [1, 2].map(|i| list + names + 16 + column * i);
+    let heading = Heading::new(&cloud.title, &cloud.below, width);
+    let (top, right) = (heading.height() + 16, width - RIGHT_MARGIN);
+    let bottom = top + (width * 5 / 8).clamp(300, 400);
+    let ((x_min, x_max), (y_min, y_max)) = (cloud.x.range, cloud.y.range);
+    let x = Scale { min: x_min, max: x_max, start: LEFT_MARGIN, length: right - LEFT_MARGIN };
+    let y = Scale { min: y_min, max: y_max, start: bottom, length: top - bottom };
 
-    sheet(columns[1] + 30, bottom + 54, |s| {
-        s.title(&cloud.title, &cloud.below)?;
-        axis_x(s, x, TOP, bottom, fmt::exact, cloud.x.name)?;
-        axis_y(s, y, LEFT_MARGIN, LEFT_MARGIN + WIDTH, fmt::exact, cloud.y.name)?;
-        front_line(s, points, x, y)?;
+    sheet(width, bottom + 54, |s| {
+        s.heading(&heading)?;
+        axis_x(s, x, top, bottom, fmt::exact, &cloud.x.title)?;
+        axis_y(s, y, LEFT_MARGIN, right, fmt::exact, &cloud.y.title)?;
         let places: Vec<(i32, i32)> = points.iter().map(|p| (x.at(p.at.0), y.at(p.at.1))).collect();
         for (p, at) in points.iter().zip(&places) {
             let color = pale(p.color, 0.45);
@@ -76,32 +71,24 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
                 s.path(&[(at.0, y.at(low)), (at.0, y.at(high))], color, 1)?;
             }
         }
-        let flags = spread(&places, (LEFT_MARGIN, TOP, LEFT_MARGIN + WIDTH, bottom));
-        for ((p, at), flag) in points.iter().zip(&places).zip(&flags) {
-            if (at.0 - flag.0).abs().max((at.1 - flag.1).abs()) > 20 {
-                s.path(&[*at, *flag], p.color, 1)?;
+        let line = front_line(points, x, y);
+        line.windows(2).try_for_each(|ends| s.path(ends, GREY, 1))?;
+        let names = place(points, &places, &line, [LEFT_MARGIN, top, right, bottom]);
+        for ((p, at), name) in points.iter().zip(&places).zip(names) {
+            if let Some((left, middle)) = name {
+                let end = (at.0.clamp(left, left + text_width(&p.label, TEXT)), middle);
+                if (end.0 - at.0).abs().max((end.1 - at.1).abs()) > 2 * MARK {
+                    let from = if end.1 < at.1 { end.1 + HALF_LINE } else { end.1 - HALF_LINE };
+                    s.path(&[*at, (end.0, from)], pale(p.color, 0.6), 1)?;
+                }
+                let ink = if p.on_front { INK } else { GREY };
+                s.text(left, middle, HPos::Left, TEXT, ink, &p.label)?;
             }
-            mark(s, p, *at)?;
+            if p.on_front {
+                s.diamond(*at, MARK, p.color)?;
+            }
+            s.disc(*at, 6, p.color, p.whole)?;
             s.add_tooltip(*at, 8, &tooltip(cloud, p));
-        }
-        for (i, flag) in flags.iter().enumerate() {
-            s.text(flag.0, flag.1, HPos::Center, TEXT, INK, &(i + 1).to_string())?;
-        }
-        for (at, head) in columns.iter().zip([cloud.x.head, cloud.y.head]) {
-            s.text(*at, TOP - 16, HPos::Right, 14, GREY, head)?;
-        }
-        for (i, p) in points.iter().enumerate() {
-            let row = TOP + 6 + i as i32 * LINE;
-            mark(s, p, (list, row))?;
-            s.text(list + 30, row, HPos::Right, TEXT, INK, &(i + 1).to_string())?;
-            s.text(list + 38, row, HPos::Left, TEXT, INK, &p.label)?;
-            for (at, figure) in columns.iter().zip(&p.figures) {
-                s.text(*at, row, HPos::Right, 14, INK, figure)?;
-            }
-        }
-        for (i, name) in cloud.without.iter().take(WITHOUT).enumerate() {
-            let row = TOP + 18 + (points.len() + i) as i32 * LINE;
-            s.text(list + 38, row, HPos::Left, 14, GREY, &format!("{name}: n/a"))?;
         }
         Ok(())
     })
@@ -110,52 +97,64 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
 fn tooltip(cloud: &Cloud, p: &CloudPoint) -> String {
     let front = if p.on_front { ", on the front" } else { "" };
     let [x, y] = &p.figures;
-    format!("{}: {} {x}, {} {y}{front}", p.label, cloud.x.head, cloud.y.head)
+    format!("{}: {} {x}, {} {y}{front}", p.label, cloud.x.name, cloud.y.name)
 }
 
-fn mark(s: &Sheet<'_>, p: &CloudPoint, at: (i32, i32)) -> super::sheet::Drawn {
-    if p.on_front {
-        s.diamond(at, 10, p.color)?;
+/// Corners of the front, which goes in steps from row to row; no row is above them.
+fn front_line(points: &[CloudPoint], x: Scale, y: Scale) -> Vec<(i32, i32)> {
+    let at = |p: &CloudPoint| (x.at(p.at.0), y.at(p.at.1));
+    let mut front: Vec<(i32, i32)> = points.iter().filter(|p| p.on_front).map(at).collect();
+    front.sort_unstable();
+    let steps = front.windows(2).flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
+    front.first().copied().into_iter().chain(steps).collect()
+}
+
+/// Left end and middle of each name: the nearest place to its point that covers no mark, no part of
+/// the front line and no other name. Names on the front choose first. `None` if there is no room.
+fn place(
+    points: &[CloudPoint],
+    places: &[(i32, i32)],
+    line: &[(i32, i32)],
+    [left, top, right, bottom]: [i32; 4],
+) -> Vec<Option<(i32, i32)>> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by_key(|i| !points[*i].on_front);
+    let mut out = vec![None; points.len()];
+    // Left and right end and middle of what is drawn.
+    let mut taken: Vec<[i32; 3]> =
+        places.iter().map(|(x, y)| [x - MARK, x + MARK, y - 1]).collect();
+    for step in line.windows(2) {
+        let ((from, low), (to, high)) = (step[0], step[1]);
+        taken.extend((high..=low).step_by(HALF_LINE as usize).map(|y| [from, to + 1, y]));
     }
-    s.disc(at, 6, p.color, p.whole)
-}
-
-/// Draws the front as steps from row to row; no row is above them.
-fn front_line(s: &Sheet<'_>, points: &[CloudPoint], x: Scale, y: Scale) -> super::sheet::Drawn {
-    let mut front: Vec<(f64, f64)> = points.iter().filter(|p| p.on_front).map(|p| p.at).collect();
-    front.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for pair in front.windows(2) {
-        let (from, to) = (pair[0], pair[1]);
-        let corner = (x.at(to.0), y.at(from.1));
-        s.path(&[(x.at(from.0), y.at(from.1)), corner], GREY, 1)?;
-        s.path(&[corner, (x.at(to.0), y.at(to.1))], GREY, 1)?;
-    }
-    Ok(())
-}
-
-/// Positions of the numbers: each is the nearest to its point that touches no point and no other
-/// number.
-fn spread(
-    points: &[(i32, i32)],
-    (left, top, right, bottom): (i32, i32, i32, i32),
-) -> Vec<(i32, i32)> {
-    const AROUND: [(i32, i32); 8] =
-        [(10, -10), (10, 10), (-10, -10), (-10, 10), (14, 0), (-14, 0), (0, -14), (0, 14)];
-    let mut taken: Vec<(i32, i32)> = Vec::new();
-    for p in points {
-        let near = (1..=8).flat_map(|ring| {
-            AROUND
-                .iter()
-                .map(move |(dx, dy)| (p.0 + dx * (ring + 1) * 2 / 3, p.1 + dy * (ring + 1) * 2 / 3))
+    for i in order {
+        let ((x, y), long) = (places[i], text_width(&points[i].label, TEXT));
+        let around = (0..RINGS).flat_map(|ring| {
+            let (aside, far) = (MARK + 2 + 4 * ring, (ring + 1) * (2 * HALF_LINE + 2));
+            let (after, before) = (x + aside, x - aside - long);
+            let level = [(after, y), (before, y)].into_iter().filter(move |_| ring == 0);
+            level.chain([
+                (after, y - far),
+                (after, y + far),
+                (before, y - far),
+                (before, y + far),
+                (x - long / 2, y - far),
+                (x - long / 2, y + far),
+            ])
         });
-        let free = |q: &(i32, i32)| {
-            let inside = q.0 > left + 8 && q.0 < right - 4 && q.1 > top - 4 && q.1 < bottom - 6;
-            inside
-                && points.iter().all(|o| (o.0 - q.0).abs() > 12 || (o.1 - q.1).abs() > 12)
-                && taken.iter().all(|o| (o.0 - q.0).abs() > 18 || (o.1 - q.1).abs() > 14)
+        let is_free = |(from, middle): &(i32, i32)| {
+            let (from, to) = (*from, from + long);
+            let covers = |[start, end, at]: &[i32; 3]| {
+                *start < to && from < *end && (at - middle).abs() < 2 * HALF_LINE + 2
+            };
+            from > left
+                && to < right
+                && middle - HALF_LINE > top
+                && middle + HALF_LINE < bottom
+                && !taken.iter().any(covers)
         };
-        let fallback = (p.0 + 14, p.1 - 12);
-        taken.push(near.into_iter().find(free).unwrap_or(fallback));
+        out[i] = around.into_iter().find(is_free);
+        taken.extend(out[i].map(|(from, middle): (i32, i32)| [from, from + long, middle]));
     }
-    taken
+    out
 }

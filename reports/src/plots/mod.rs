@@ -1,30 +1,30 @@
 //! Plots as SVG: cost against recall in each session and over sessions, and one for each swept
-//! setting. The page draws what is inside a session.
+//! setting. The page contains those over sessions, and draws what is inside a session.
 
 mod cloud;
 pub(crate) mod curve;
+mod front;
 mod palette;
-mod pooled;
-mod scatter;
 mod sheet;
 mod sweep;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::iter;
 
 pub use palette::Hues;
-pub(crate) use palette::{Mark, marks};
+pub(crate) use palette::{Colors, colors};
 
 use crate::error::ReportError;
+use crate::formats::Artifact;
 use crate::stored::{Files, StoredResults};
 use crate::sweep::Sweeps;
-use crate::terms::terms;
+use crate::terms::{Terms, terms};
 use crate::view;
 use crate::{fmt, seeds};
 use sheet::Fault;
 
-/// Marks of all strategies, by label.
-type Marks = BTreeMap<String, Mark>;
+/// Width of a picture, pixels.
+pub(crate) const WIDTH: i32 = 680;
 
 /// Draws every plot: `plots/front.svg`, `plots/sweep-<strategy>-<setting>.svg`,
 /// `plots/<scenario>-cost-recall.svg`.
@@ -34,22 +34,17 @@ pub(crate) fn write(
     files: &mut dyn Files,
 ) -> Result<(), ReportError> {
     let results = &*seeds::averaged(&stored.figures);
-    let marks = marks(results, hues);
-    let mut add = |file: String, drawn: Result<String, Fault>| -> Result<(), ReportError> {
-        let failed = |e| ReportError::Refused(format!("the plot `{file}` could not be drawn: {e}"));
-        files.put(&file, &drawn.map_err(failed)?)
-    };
+    let colors = colors(results, hues);
     let blocks = view::blocks(results);
     for terms in terms(&blocks) {
-        let suffix = terms.suffix();
-        if let Some(drawn) = pooled::draw(&terms, &marks) {
-            add(format!("plots/front{suffix}.svg"), drawn)?;
+        let evidence = terms.evidence();
+        let is_one = evidence.iter().all(|r| r.scenario.id == evidence[0].scenario.id);
+        let front = over_sessions(&terms, &colors, WIDTH)?;
+        if let Some(svg) = front.filter(|_| !is_one) {
+            files.put(&format!("plots/front{}.svg", terms.suffix()), &svg)?;
         }
-        let Some(sweeps) = Sweeps::from_terms(&terms) else { continue };
-        for swept in &sweeps.swept {
-            let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
-            let drawn = sweep::draw(&sweeps, swept, &terms.name(), &marks)?;
-            add(format!("plots/sweep-{slug}{suffix}.svg"), Ok(drawn))?;
+        for sweep in sweeps(&terms, &colors, WIDTH)? {
+            files.put(&sweep.file, &sweep.text)?;
         }
     }
     let mut taken = BTreeSet::new();
@@ -61,9 +56,41 @@ pub(crate) fn write(
             .map(|name| format!("plots/{name}-cost-recall{suffix}.svg"))
             .find(|file| taken.insert(file.to_lowercase()))
             .expect("some number is free");
-        add(file, scatter::draw(block, &marks))?;
+        let title = format!("Cost against recall, {}", block.title());
+        if let Some(drawn) = front::draw(&title, &block.runs, &colors, WIDTH) {
+            files.put(&file, &drawn.map_err(failed)?)?;
+        }
     }
     Ok(())
+}
+
+/// Draws cost against recall over the compared sessions. `None` if nothing is compared.
+pub(crate) fn over_sessions(
+    terms: &Terms<'_, '_>,
+    colors: &Colors,
+    width: i32,
+) -> Result<Option<String>, ReportError> {
+    let title = format!("Cost against recall, {}, {}", terms.scope(), terms.name());
+    front::draw(&title, &terms.evidence(), colors, width).transpose().map_err(failed)
+}
+
+/// Draws every swept setting.
+pub(crate) fn sweeps(
+    terms: &Terms<'_, '_>,
+    colors: &Colors,
+    width: i32,
+) -> Result<Vec<Artifact>, ReportError> {
+    let Some(sweeps) = Sweeps::from_terms(terms) else { return Ok(vec![]) };
+    let draw = |swept| {
+        let text = sweep::draw(&sweeps, swept, &terms.name(), colors, width).map_err(failed)?;
+        let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
+        Ok(Artifact { file: format!("plots/sweep-{slug}{}.svg", terms.suffix()), text })
+    };
+    sweeps.swept.iter().map(draw).collect()
+}
+
+fn failed(e: Fault) -> ReportError {
+    ReportError::Refused(format!("a plot could not be drawn: {e}"))
 }
 
 #[cfg(test)]
@@ -157,21 +184,17 @@ mod tests {
         let mut few = all.clone();
         few.runs
             .retain(|r| matches!(r.strategy.label.as_str(), "codex" | "opencode" | "reference"));
-        let (a, b) = (marks(&all, &hues), marks(&few, &hues));
-        assert!(b.iter().all(|(label, mark)| a[label].hue == mark.hue));
+        let (a, b) = (colors(&all, &hues), colors(&few, &hues));
+        assert!(b.iter().all(|(label, color)| a[label] == *color));
     }
 
     #[test]
-    fn every_strategy_has_a_mark_and_products_have_a_hue_of_their_own() {
-        let all = marks(&testing::results(), &Hues::default());
-        assert_eq!(all.len(), testing::LABELS.len());
-        assert_eq!((&*all["reference"].hue, &*all["none"].hue), ("reference", "control"));
-        let products: Vec<&str> =
-            all.values().map(|m| &*m.hue).filter(|hue| hue.starts_with('h')).collect();
-        let distinct: BTreeSet<&&str> = products.iter().collect();
-        assert_eq!((products.len(), distinct.len()), (9, 9));
-        let shapes: BTreeSet<usize> = all.values().map(|m| m.shape).collect();
-        assert_eq!(shapes.len(), all.len());
+    fn every_product_has_a_colour_of_its_own_which_its_settings_share() {
+        let all = colors(&testing::results(), &Hues::default());
+        assert_eq!(all["codex"], all["codex:auto_compact_limit=90000"]);
+        let distinct: BTreeSet<_> = all.values().map(|c| (c.0, c.1, c.2)).collect();
+        // Twelve labels without the reference and two controls; two of them have settings.
+        assert_eq!((all.len(), distinct.len()), (9, 7));
     }
 
     /// The sample, and a second scenario with a reference that exceeds the window and with points
@@ -225,7 +248,7 @@ mod tests {
         results
     }
 
-    fn over_sessions(drawn: &[Artifact]) -> Vec<&Artifact> {
+    fn of_sessions(drawn: &[Artifact]) -> Vec<&Artifact> {
         let is = |p: &&Artifact| p.file.contains("/front") || p.file.contains("/sweep-");
         drawn.iter().filter(is).collect()
     }
@@ -233,7 +256,7 @@ mod tests {
     #[test]
     fn sessions_have_one_plot_of_the_front_and_settings_one_of_their_values() {
         let drawn = plots(&swept());
-        let pooled = over_sessions(&drawn);
+        let pooled = of_sessions(&drawn);
         let files: Vec<&str> = pooled.iter().map(|p| p.file.as_str()).collect();
         assert_eq!(files, ["plots/front.svg", "plots/sweep-codex-limit.svg"]);
         assert!(pooled.iter().all(|p| well_formed(&p.text).is_ok()));
@@ -241,19 +264,32 @@ mod tests {
             assert!(p.text.contains(&format!("<title>{text}</title>")), "{text}: {}", p.text);
         };
         // A quarter of the cost of the reference and 40 points fewer: the cheapest.
-        says(pooled[0], "codex:limit=90000: cost −75.0 %, recall −40.0 pp, on the front");
+        says(pooled[0], "codex 90000: cost −75.0 %, recall −40.0 pp, on the front");
         // Codex with default settings costs half and keeps more than with the larger limit.
-        says(pooled[0], "codex:limit=120000: cost −40.0 %, recall −30.0 pp");
+        says(pooled[0], "codex 120000: cost −40.0 %, recall −30.0 pp");
         says(pooled[1], "codex: limit, 2 sessions, claude-sonnet-4-6");
-        says(pooled[1], "default: cost −50.0 %, on the front");
+        says(pooled[1], "today: cost −50.0 %, on the front");
         says(pooled[1], "120000: recall −30.0 pp");
         // A single session has no front over sessions, but its swept settings are drawn.
         let mut one = swept();
         one.runs.retain(|r| r.scenario.id == "one");
         let drawn = plots(&one);
-        let pooled = over_sessions(&drawn);
+        let pooled = of_sessions(&drawn);
         assert_eq!(pooled.len(), 1);
         says(pooled[0], "90000: cost $1.000, on the front");
+    }
+
+    #[test]
+    fn intervals_are_spoken_of_where_they_are_drawn() {
+        let two = plots(&swept());
+        assert!(of_sessions(&two).iter().all(|p| !p.text.contains("interval")));
+        let mut twelve = testing::recordings(12);
+        for (i, r) in twelve.runs.iter_mut().enumerate() {
+            r.summary.cost_usd *= 1.0 + (i % 7) as f64 / 100.0;
+        }
+        let drawn = plots(&twelve);
+        let front = drawn.iter().find(|p| p.file == "plots/front.svg").unwrap();
+        assert!(front.text.contains("95 % intervals"), "{}", front.text);
     }
 
     #[test]
@@ -263,8 +299,14 @@ mod tests {
             let head = p.text.lines().nth(1).unwrap_or("");
             assert!(head.starts_with("<title>") && head.ends_with("</title>"), "{}", p.file);
         }
-        let points = drawn[0].text.matches("<circle").count();
-        assert!(points > testing::LABELS.len(), "marks and what they tell");
-        assert!(drawn[0].text.contains("<title>x&lt;&amp;&quot;y: cost $ "));
+        let names = ["anthropic-sdk", "claude-code", "codex", "opencode", "never compacting"];
+        for name in names {
+            let told = format!("<title>{name}: cost $");
+            assert!(drawn[0].text.contains(&told), "{told}: {}", drawn[0].text);
+        }
+        // A mark and its tooltip.
+        assert!(drawn[0].text.matches("<circle").count() >= 2 * names.len());
+        // A row that broke a rule has no point.
+        assert!(drawn[0].text.contains("failed: ") && !drawn[0].text.contains("<title>x&lt;"));
     }
 }

@@ -8,6 +8,7 @@ pub(super) use plotters::style::text_anchor::HPos;
 use plotters::style::text_anchor::{Pos, VPos};
 
 use crate::fmt;
+use crate::table::wrap;
 
 /// Error while drawing.
 pub(super) type Fault = DrawingAreaErrorKind<std::io::Error>;
@@ -23,9 +24,36 @@ pub(super) const GRID: RGBColor = RGBColor(224, 224, 224);
 /// Size of normal text, pixels; plotters draws glyphs of about 0.8 of it.
 pub(super) const TEXT: i32 = 15;
 
+/// Size of a title and of the lines below it, pixels.
+const TITLE: i32 = 19;
+const BELOW: i32 = 14;
+
+/// Title of a picture and the lines below it.
+pub(super) struct Heading {
+    title: String,
+    /// Lines with the size of their text.
+    lines: Vec<(String, i32)>,
+}
+
+impl Heading {
+    /// Wraps both texts to the width of a picture.
+    pub(super) fn new(title: &str, below: &str, width: i32) -> Heading {
+        let fit = |text: &str, size: i32| {
+            let most = (f64::from(width - 32) / (0.51 * f64::from(size))) as usize;
+            let words: Vec<String> =
+                fmt::one_line(text).split(' ').map(|word| fmt::elide(word, most)).collect();
+            wrap(&words.join(" "), most, "").into_iter().map(move |line| (line, size))
+        };
+        Heading { title: title.into(), lines: fit(title, TITLE).chain(fit(below, BELOW)).collect() }
+    }
+
+    pub(super) fn height(&self) -> i32 {
+        6 + self.lines.iter().map(|(_, size)| size + 4).sum::<i32>()
+    }
+}
+
 pub(super) struct Sheet<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
-    width: i32,
     /// Title of the picture, for screen readers.
     title: String,
     /// SVG elements with the tooltips of marks, which plotters does not support.
@@ -43,7 +71,7 @@ pub(super) fn sheet(
         let area =
             SVGBackend::with_string(&mut svg, (width as u32, height as u32)).into_drawing_area();
         area.fill(&WHITE)?;
-        let mut sheet = Sheet { area, width, title: String::new(), tooltips: String::new() };
+        let mut sheet = Sheet { area, title: String::new(), tooltips: String::new() };
         paint(&mut sheet)?;
         sheet.area.present()?;
         (sheet.title, sheet.tooltips)
@@ -65,14 +93,16 @@ pub(super) fn text_width(text: &str, size: i32) -> i32 {
 }
 
 impl Sheet<'_> {
-    /// Draws the title and a smaller line below it; both are cut to the width of the sheet.
-    pub(super) fn title(&mut self, title: &str, below: &str) -> Drawn {
-        self.name(title);
-        let fit = |text: &str, size: i32| {
-            fmt::elide(text, ((self.width - 40) as f64 / (0.51 * f64::from(size))) as usize)
-        };
-        self.text(20, 22, HPos::Left, 20, INK, &fit(title, 20))?;
-        self.text(20, 46, HPos::Left, 14, GREY, &fit(below, 14))
+    /// Draws the heading, whose title is also that of the picture.
+    pub(super) fn heading(&mut self, heading: &Heading) -> Drawn {
+        self.name(&heading.title);
+        let mut y = 6;
+        for (line, size) in &heading.lines {
+            let color = if *size == TITLE { INK } else { GREY };
+            self.text(16, y + size / 2, HPos::Left, *size, color, line)?;
+            y += size + 4;
+        }
+        Ok(())
     }
 
     /// Sets the title for screen readers.
@@ -153,22 +183,28 @@ impl Scale {
         self.start + (share * f64::from(self.length)).round() as i32
     }
 
-    /// Round values, about one for every `every` pixels.
+    /// Round values, about one for every `every` pixels and at least three.
     pub(super) fn ticks(&self, every: i32) -> Vec<f64> {
         let wanted = (self.length.abs() / every).max(2);
-        let raw = (self.max - self.min) / f64::from(wanted);
-        if raw <= 0.0 || !raw.is_finite() {
+        let range = self.max - self.min;
+        if range <= 0.0 || !range.is_finite() {
             return vec![self.min];
         }
-        let power = 10_f64.powf(raw.log10().floor());
-        let step = [1.0, 2.0, 2.5, 5.0, 10.0]
-            .iter()
-            .map(|m| m * power)
-            .find(|s| *s >= raw * 0.999)
-            .unwrap_or(raw);
-        let first = (self.min / step - 1e-9).ceil();
-        let n = ((self.max / step + 1e-9).floor() - first).max(0.0) as usize;
-        (0..=n).map(|i| (first + i as f64) * step).collect()
+        let about = |count: i32| {
+            let raw = range / f64::from(count);
+            let power = 10_f64.powf(raw.log10().floor());
+            let round = [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * power);
+            let step = round.into_iter().find(|s| *s >= raw * 0.999).unwrap_or(raw);
+            let first = (self.min / step - 1e-9).ceil();
+            let n = ((self.max / step + 1e-9).floor() - first).max(0.0) as usize;
+            (0..=n).map(|i| (first + i as f64) * step).collect::<Vec<f64>>()
+        };
+        (wanted..4 * wanted).map(about).find(|ticks| ticks.len() > 2).unwrap_or_default()
+    }
+
+    /// Returns true if the scale does not reach 0.
+    pub(super) fn is_broken(&self) -> bool {
+        self.min > 0.0 || self.max < 0.0
     }
 }
 
@@ -187,7 +223,8 @@ pub(super) fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
 }
 
-/// Draws vertical grid lines, their values below `bottom`, and the name of the axis below them.
+/// Draws vertical grid lines, their values below `bottom`, and the name of the axis below them. Two
+/// strokes mark an axis that does not reach 0.
 pub(super) fn axis_x(
     s: &Sheet<'_>,
     scale: Scale,
@@ -202,10 +239,15 @@ pub(super) fn axis_x(
         s.text(x, bottom + 13, HPos::Center, 14, GREY, &show(t))?;
     }
     s.path(&[(scale.start, bottom), (scale.start + scale.length, bottom)], GREY, 1)?;
+    for x in [10, 15].into_iter().filter(|_| scale.is_broken()) {
+        let x = scale.start + x;
+        s.path(&[(x - 3, bottom + 5), (x + 3, bottom - 5)], GREY, 2)?;
+    }
     s.text(scale.start + scale.length / 2, bottom + 34, HPos::Center, TEXT, GREY, name)
 }
 
-/// Draws horizontal grid lines, their values to the left of them, and the name of the axis, if any.
+/// Draws horizontal grid lines, their values to the left of them, and the name of the axis, with the
+/// same mark.
 pub(super) fn axis_y(
     s: &Sheet<'_>,
     scale: Scale,
@@ -220,9 +262,33 @@ pub(super) fn axis_y(
         s.text(left - 7, y, HPos::Right, 14, GREY, &show(t))?;
     }
     s.path(&[(left, scale.start), (left, scale.start + scale.length)], GREY, 1)?;
-    if name.is_empty() {
-        Ok(())
-    } else {
-        s.text_up(left - 56, scale.start + scale.length / 2, name)
+    for y in [10, 15].into_iter().filter(|_| scale.is_broken()) {
+        let y = scale.start - y;
+        s.path(&[(left - 5, y + 3), (left + 5, y - 3)], GREY, 2)?;
+    }
+    s.text_up(left - 50, scale.start + scale.length / 2, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_has_three_values_at_least() {
+        for (min, max) in [(0.0, 1.9), (-33.1, -10.4), (0.0, 0.004), (12.0, 61.0), (78.0, 83.0)] {
+            let ticks = Scale { min, max, start: 0, length: 110 }.ticks(50);
+            assert!(ticks.len() > 2 && ticks.iter().all(|t| (min..=max).contains(t)), "{ticks:?}");
+        }
+        assert_eq!(Scale { min: 1.0, max: 1.0, start: 0, length: 110 }.ticks(50), [1.0]);
+    }
+
+    #[test]
+    fn headings_are_wrapped_and_not_cut() {
+        let below = "mean change against the reference; up and left is better; the line joins the \
+                     front; hollow: finished fewer sessions";
+        let heading = Heading::new("Cost against recall", below, 360);
+        let lines: Vec<&str> = heading.lines.iter().skip(1).map(|(line, _)| &**line).collect();
+        assert_eq!(lines.join(" "), below);
+        assert!(lines.iter().all(|line| text_width(line, BELOW) <= 360 - 32), "{lines:?}");
     }
 }
