@@ -94,7 +94,7 @@ pub struct CallRef {
 }
 
 /// An image or document by reference.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(inline))]
 pub struct Media {
@@ -201,6 +201,47 @@ impl Draft {
         Draft { form: BlockForm::Synthetic, ..Draft::text(kind, role, text) }
     }
 
+    /// Creates thinking with the provider's opaque payload.
+    pub fn reasoning(text: impl Into<Arc<str>>, opaque: Option<Arc<str>>) -> Self {
+        let opaque = opaque.filter(|o| !o.is_empty());
+        Draft { opaque, ..Draft::text(BlockKind::Reasoning, Role::Assistant, text) }
+    }
+
+    pub fn call(id: Arc<str>, name: Arc<str>, arguments: Arc<str>) -> Self {
+        let call = Some(Arc::new(CallRef { id, name }));
+        Draft { call, ..Draft::text(BlockKind::Call, Role::Assistant, arguments) }
+    }
+
+    pub fn output(id: Arc<str>, name: Arc<str>, text: Arc<str>, is_error: bool) -> Self {
+        let call = Some(Arc::new(CallRef { id, name }));
+        Draft { call, is_error, ..Draft::text(BlockKind::Output, Role::Tool, text) }
+    }
+
+    pub fn image(media: Media) -> Self {
+        let media = Some(Arc::new(media));
+        Draft { media, ..Draft::text(BlockKind::Image, Role::User, "") }
+    }
+
+    /// Returns the size that a provider counts.
+    pub fn size(&self) -> Size {
+        let size = match &self.call {
+            Some(c) if self.kind == BlockKind::Call => Size::call(&c.name, &self.text),
+            _ => Size::with_opaque(&self.text, self.opaque.as_deref()),
+        };
+        Size { images: u64::from(self.media.is_some()), ..size }
+    }
+
+    /// Returns whether it is a plain text of any author.
+    pub fn is_text(&self) -> bool {
+        use BlockKind::{Assistant, Base, Context, User};
+        matches!(self.kind, Base | Context | Assistant | User)
+    }
+
+    /// Returns the call id of a call or output.
+    pub fn call_id(&self) -> Option<&str> {
+        self.call.as_ref().map(|c| &*c.id)
+    }
+
     /// Returns the quotes with their text, oldest first.
     pub fn quoted(&self) -> impl Iterator<Item = (&Quote, &str)> {
         self.quotes.iter().filter_map(|q| Some((q, self.text.get(q.range.clone())?)))
@@ -225,7 +266,8 @@ impl Draft {
         })
     }
 
-    fn content_hash(&self) -> u64 {
+    /// Returns the hash of role, kind, text, call, opaque payload and media address.
+    pub fn content_hash(&self) -> u64 {
         let mut key = vec![self.kind as u8, self.role as u8, u8::from(self.is_error)];
         let mut add = |tag: u8, text: &str| {
             key.push(tag);
@@ -254,7 +296,7 @@ pub struct Block {
     pub message: MessageId,
     /// The parts of the history that it contains or summarises.
     pub origin: Origins,
-    /// Content hash of role, kind, text, call, opaque payload and media address.
+    /// Content hash.
     pub hash: u64,
     size: OnceLock<Size>,
     wire_form: OnceLock<((u64, u64), (u64, Size))>,
@@ -272,13 +314,7 @@ impl std::ops::Deref for Block {
 impl Block {
     /// Returns the size that a provider counts. Computed once.
     pub fn size(&self) -> Size {
-        *self.size.get_or_init(|| {
-            let size = match &self.call {
-                Some(c) if self.kind == BlockKind::Call => Size::call(&c.name, &self.text),
-                _ => Size::with_opaque(&self.text, self.opaque.as_deref()),
-            };
-            Size { images: u64::from(self.media.is_some()), ..size }
-        })
+        *self.size.get_or_init(|| self.draft.size())
     }
 
     /// Returns the tokens that a provider bills for the block.
@@ -335,11 +371,6 @@ impl Block {
         let mut draft = self.draft.clone();
         change(&mut draft);
         draft.build(self.message, self.origin.clone())
-    }
-
-    /// Returns the call id of a call or output.
-    pub fn call_id(&self) -> Option<&str> {
-        self.call.as_ref().map(|c| &*c.id)
     }
 }
 

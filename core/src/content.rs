@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::block::{BlockKind, CallRef, Draft, Media, Role};
+use crate::block::{BlockKind, Draft, Media, Role};
 use crate::tokens::Size;
 
 /// An ordered part of a message.
@@ -125,31 +125,19 @@ impl Part {
     /// Creates the block draft of the unchanged part; `None` for a summary, which only a strategy can
     /// place.
     pub fn draft(&self, role: Role) -> Option<Draft> {
-        let call = |id: &Arc<str>, name: &Arc<str>| {
-            Some(Arc::new(CallRef { id: id.clone(), name: name.clone() }))
-        };
         Some(match self {
             Part::Text(t) if role == Role::Assistant => {
                 Draft::text(BlockKind::Assistant, role, t.clone())
             }
             Part::Text(t) => Draft::text(BlockKind::User, Role::User, t.clone()),
-            Part::Reasoning { text, encrypted } => Draft {
-                opaque: encrypted.clone(),
-                ..Draft::text(BlockKind::Reasoning, Role::Assistant, text.clone())
-            },
-            Part::Call(c) => Draft {
-                call: call(&c.id, &c.name),
-                ..Draft::text(BlockKind::Call, Role::Assistant, c.arguments.clone())
-            },
-            Part::Image(m) => Draft {
-                media: Some(Arc::new(m.clone())),
-                ..Draft::text(BlockKind::Image, Role::User, "")
-            },
-            Part::Result { id, name, output, is_error } => Draft {
-                call: call(id, name),
-                is_error: *is_error,
-                ..Draft::text(BlockKind::Output, Role::Tool, output.clone())
-            },
+            Part::Reasoning { text, encrypted } => {
+                Draft::reasoning(text.clone(), encrypted.clone())
+            }
+            Part::Call(c) => Draft::call(c.id.clone(), c.name.clone(), c.arguments.clone()),
+            Part::Image(m) => Draft::image(m.clone()),
+            Part::Result { id, name, output, is_error } => {
+                Draft::output(id.clone(), name.clone(), output.clone(), *is_error)
+            }
             Part::Unrecorded(t) => Draft::text(BlockKind::Unrecorded, Role::User, t.clone()),
             Part::Compaction(s) => {
                 let text = s.clone().unwrap_or_default();
@@ -157,6 +145,28 @@ impl Part {
             }
             Part::Summary(_) => return None,
         })
+    }
+}
+
+/// The part of a message that a block represents: a text, unless its kind says more.
+impl From<&Draft> for Part {
+    fn from(d: &Draft) -> Part {
+        let (text, opaque) = (d.text.clone(), d.opaque.clone());
+        let call = d.call.as_ref().map(|c| (c.id.clone(), c.name.clone()));
+        match (d.kind, call) {
+            (BlockKind::Summary, _) => Part::Summary(text),
+            (BlockKind::Reasoning, _) => Part::Reasoning { text, encrypted: opaque },
+            (BlockKind::Compaction, _) => {
+                Part::Compaction(Some(text).filter(|t| !t.is_empty()).or(opaque))
+            }
+            (BlockKind::Call, Some((id, name))) => {
+                Part::Call(ToolCall { id, name, arguments: text })
+            }
+            (BlockKind::Output, Some((id, name))) => {
+                Part::Result { id, name, output: text, is_error: d.is_error }
+            }
+            _ => d.media.as_ref().map_or(Part::Text(text), |m| Part::Image((**m).clone())),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use crate::block::{Block, BlockForm, BlockKind, Role, is_system};
+use crate::block::{Block, BlockForm, BlockKind, Draft, Role, is_system};
 use crate::model::{Counting, Model};
 use crate::request::{Applied, ClearInputs, ClearTrigger, Request, ServerEdit};
 use crate::tokens::Size;
@@ -38,6 +38,24 @@ pub enum ItemKind<'a> {
     Other,
 }
 
+impl ItemKind<'_> {
+    /// Returns the kind of a content.
+    pub fn of(content: &Draft, is_outside_messages: bool) -> ItemKind<'_> {
+        match (content.kind, content.call.as_deref()) {
+            _ if is_outside_messages => ItemKind::System,
+            (BlockKind::Call, Some(c)) => ItemKind::Call(&c.id, &c.name),
+            (BlockKind::Output, Some(c)) => ItemKind::Result(&c.id),
+            (BlockKind::Reasoning, _) => ItemKind::Thinking,
+            (BlockKind::Compaction, _) if !content.text.is_empty() || content.opaque.is_some() => {
+                ItemKind::Compaction
+            }
+            (BlockKind::Compaction | BlockKind::CompactionTrigger, _) => ItemKind::Other,
+            _ if content.role == Role::Assistant => ItemKind::Other,
+            _ => ItemKind::User,
+        }
+    }
+}
+
 /// An item of a prompt: a block of a request, or an item that a server decoded.
 pub trait PromptItem: Sized {
     /// Returns the kind; `head` is true while only system text precedes the item.
@@ -55,18 +73,7 @@ pub trait PromptItem: Sized {
 impl PromptItem for Arc<Block> {
     /// System text after the first message is a message on the wire.
     fn kind(&self, head: bool) -> ItemKind<'_> {
-        match (self.kind, self.call.as_deref()) {
-            _ if head && is_system(self) => ItemKind::System,
-            (BlockKind::Call, Some(c)) => ItemKind::Call(&c.id, &c.name),
-            (BlockKind::Output, Some(c)) => ItemKind::Result(&c.id),
-            (BlockKind::Reasoning, _) => ItemKind::Thinking,
-            (BlockKind::Compaction, _) if !self.text.is_empty() || self.opaque.is_some() => {
-                ItemKind::Compaction
-            }
-            (BlockKind::Compaction | BlockKind::CompactionTrigger, _) => ItemKind::Other,
-            _ if self.role == Role::Assistant => ItemKind::Other,
-            _ => ItemKind::User,
-        }
+        ItemKind::of(self, head && is_system(self))
     }
     fn tokens(&self, by: &Counting) -> u64 {
         Block::tokens(self, by)

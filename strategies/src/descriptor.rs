@@ -133,14 +133,9 @@ pub trait Product: Sync {
         None
     }
 
-    /// Loads the memory files that a version reads, of the product's table.
-    fn load_files(
-        &self,
-        _version: Version,
-        table: &MemoryTable,
-        request: &LoadRequest<'_>,
-    ) -> LoadedFiles {
-        load(table, request, Vec::new())
+    /// Loads the memory files that a version reads.
+    fn load_files(&self, _version: Version, request: LoadRequest<'_>) -> LoadedFiles {
+        load(&request, Vec::new())
     }
 
     /// Returns the formats in which it stores sessions. Techniques and controls have none and are

@@ -253,15 +253,6 @@ fn unit(all: &[Prefix], found: &Found, counts: impl Fn(&CachedPrefix) -> bool) -
     found.iter().filter(|e| readable(e)).map(reached).max()
 }
 
-/// Combines up to eight hashes into one.
-pub(crate) fn chain(parts: &[u64]) -> u64 {
-    let mut bytes = [0u8; 64];
-    for (slot, p) in bytes.chunks_exact_mut(8).zip(parts) {
-        slot.copy_from_slice(&p.to_le_bytes());
-    }
-    tokens::content_hash(&bytes[..8 * parts.len().min(8)])
-}
-
 /// What a prefix adds to the one before it: hash, tokens, breakpoint, author.
 pub(crate) type Step = (u64, u64, Option<Ttl>, Option<Role>);
 
@@ -269,7 +260,8 @@ pub(crate) type Step = (u64, u64, Option<Ttl>, Option<Role>);
 pub(crate) fn prefixes(model: &str, steps: impl Iterator<Item = Step>) -> Vec<Prefix> {
     let (mut hash, mut tokens) = (tokens::content_hash(model.as_bytes()), 0);
     let prefix = |(own, size, cache, role): Step| {
-        hash = chain(&[hash, own]);
+        let both = u128::from(own) << 64 | u128::from(hash);
+        hash = tokens::content_hash(&both.to_le_bytes());
         tokens += size;
         Prefix { hash, tokens, cache, reply: role == Some(Role::Assistant) }
     };

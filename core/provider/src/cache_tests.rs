@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::cache::{Prefix, PromptCache};
-use super::prompt::{Content, Item, Prompt};
+use super::prompt::{Item, Prompt, plain};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Counting, find};
 use ctxbench_core::request::{ErrorKind, Tools};
@@ -41,7 +41,7 @@ fn text(id: usize, n: u64) -> Arc<str> {
 fn prompt(sizes: &[u64], marks: &[(usize, Ttl)]) -> Prompt {
     let item = |(i, n): (usize, &u64)| {
         let cache = marks.iter().find(|(at, _)| *at == i).map(|(_, ttl)| *ttl);
-        Item::new(Role::User, Content::Text(text(i, *n)), 1, cache)
+        Item::new(Role::User, plain(text(i, *n)), 1, cache)
     };
     let items = sizes.iter().enumerate().map(item).collect();
     Prompt::new("m", items)
@@ -203,7 +203,7 @@ fn automatic_caching_takes_the_longest_common_prefix() {
 fn talk(pieces: &[(char, usize, u64)]) -> Prompt {
     let item = |&(who, id, n): &(char, usize, u64)| {
         let role = if who == 'a' { Role::Assistant } else { Role::User };
-        Item::new(role, Content::Text(text(id, n)), 1, None)
+        Item::new(role, plain(text(id, n)), 1, None)
     };
     Prompt { items: pieces.iter().map(item).collect(), ..five(&[], &[]) }
 }

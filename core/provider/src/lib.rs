@@ -7,5 +7,5 @@ pub mod prompt;
 pub mod wire;
 
 pub use cache::{Prefix, PromptCache};
-pub use prompt::{Content, Item, Prompt};
+pub use prompt::{Item, Prompt, plain};
 pub use wire::{Encoded, Wire, WireError};

@@ -24,10 +24,6 @@ const START: u64 = (1 << START_BITS) - 1;
 /// The rank of byte sequences that are not tokens.
 const NO_RANK: u32 = u32::MAX;
 
-/// Length in bytes below which a word is merged by scanning all pairs, as in tiktoken. For such
-/// words this is faster than a queue.
-const SHORT: usize = 100;
-
 fn number(bytes: &[u8], at: usize) -> u32 {
     bytes[4 * at..].first_chunk().map_or(0, |n| u32::from_le_bytes(*n))
 }
@@ -69,46 +65,9 @@ impl Vocabulary {
     }
 
     pub(super) fn count(&self, word: &[u8]) -> usize {
-        match word.len() {
-            0 => 0,
-            1 => 1,
-            _ if self.rank(word) != NO_RANK => 1,
-            n if n < SHORT => self.merge_short(word),
-            _ => self.merge_long(word),
+        if word.len() < 2 || self.rank(word) != NO_RANK {
+            return word.len().min(1);
         }
-    }
-
-    fn merge_short(&self, word: &[u8]) -> usize {
-        // Starts of the parts, and ranks of each part merged with the next; the last entry is the end.
-        let mut parts: [(usize, u32); SHORT + 1] = [(0, NO_RANK); SHORT + 1];
-        let mut n = word.len();
-        for (at, part) in parts[..=n].iter_mut().enumerate() {
-            *part = (at, word.get(at..at + 2).map_or(NO_RANK, |p| self.rank(p)));
-        }
-        let merged = |parts: &[(usize, u32)], at: usize, n: usize| match at + 2 <= n {
-            true => self.rank(&word[parts[at].0..parts[at + 2].0]),
-            false => NO_RANK,
-        };
-        loop {
-            let (mut min, mut at) = (NO_RANK, 0);
-            for (i, part) in parts[..n].iter().enumerate() {
-                if part.1 < min {
-                    (min, at) = (part.1, i);
-                }
-            }
-            if min == NO_RANK {
-                return n;
-            }
-            parts.copy_within(at + 2..=n, at + 1);
-            n -= 1;
-            parts[at].1 = merged(&parts, at, n);
-            if at > 0 {
-                parts[at - 1].1 = merged(&parts, at - 1, n);
-            }
-        }
-    }
-
-    fn merge_long(&self, word: &[u8]) -> usize {
         let rank =
             |start: usize, end: usize| word.get(start..end).map_or(NO_RANK, |p| self.rank(p));
         let mut parts: Vec<MergePart> = (0..word.len())

@@ -1,11 +1,11 @@
 //! Calls and results that a provider refuses because their partner is missing
 //! (docs/sources/failure-modes.md §6, failure 7).
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::ModelError;
 use ctxbench_provider::wire::{ResultsDue, Wire};
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 
 /// Refuses a conversation with a call or a result that has no partner, at the time when the wire
 /// wants results. Messages before the last compaction block are not checked where the provider
@@ -17,7 +17,7 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
     let due = wire.rules.results_due;
     let talk: Vec<&Item> = prompt.items.iter().filter(|i| i.message > 0).collect();
     let from = if model.capabilities.context_editing {
-        talk.iter().rposition(|i| matches!(*i.content, Content::Compaction { .. })).unwrap_or(0)
+        talk.iter().rposition(|i| i.kind == BlockKind::Compaction).unwrap_or(0)
     } else {
         0
     };
@@ -28,9 +28,9 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
         {
             return refused(wire, true, id);
         }
-        match &*item.content {
-            Content::Call { id, .. } => open.push((id, item.message)),
-            Content::Output { id, .. } => match open.iter().position(|(o, _)| **o == **id) {
+        match (item.kind, item.call_id()) {
+            (BlockKind::Call, Some(id)) => open.push((id, item.message)),
+            (BlockKind::Output, Some(id)) => match open.iter().position(|(o, _)| *o == id) {
                 Some(at) => drop(open.remove(at)),
                 None => return refused(wire, false, id),
             },

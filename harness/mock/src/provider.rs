@@ -16,7 +16,7 @@ use ctxbench_core::tokens::Size;
 use ctxbench_core::usage::Usage;
 use ctxbench_core::{Millis, context_editing};
 use ctxbench_provider::wire::{self, Wire};
-use ctxbench_provider::{Content, Item, Prefix, Prompt, PromptCache};
+use ctxbench_provider::{Item, Prefix, Prompt, PromptCache, plain};
 use ctxbench_session::fact::Fact;
 use ctxbench_util::lru_map::LruMap;
 
@@ -279,7 +279,7 @@ impl ProviderModel {
         let max_tokens = prompt.max_tokens.replace(SERVER_SUMMARY_TOKENS);
         let words = due.instructions.unwrap_or_else(|| ASK.into());
         let ask = Draft::synthetic(BlockKind::SummaryPrompt, Role::User, words.clone());
-        let mut item = Item::new(Role::User, Content::Text(words), usize::MAX, None);
+        let mut item = Item::new(Role::User, plain(words), usize::MAX, None);
         item.shows = Some(ask.build(MessageId(u32::MAX), vec![]));
         prompt.items.push(item);
         let summary: Arc<str> = self.write_summary(&prompt)?.text.into();
@@ -289,7 +289,7 @@ impl ProviderModel {
         }
         prompt.max_tokens = max_tokens;
         prompt.items.retain(|i| i.message == 0);
-        let block = Content::Compaction { text: summary.clone(), opaque: None };
+        let block = Draft::text(BlockKind::Compaction, Role::Assistant, summary.clone());
         prompt.items.push(Item::new(Role::Assistant, block, 1, None));
         let later = now.saturating_add(latency(model, &compaction, first));
         let (usage, second) = self.bill(&prompt.prefixes(&model.counting), model, later)?;

@@ -4,14 +4,12 @@
 //! Not modelled: codes that need the signature itself or changes of tools, since no client here
 //! tampers with a block.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::context_editing::MIN_COMPACT_TRIGGER;
 use ctxbench_core::request::{ModelError, ServerEdit};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 use ctxbench_util::lru_map::LruMap;
 
 /// Signature by which the provider recognises a block that it made on demand.
@@ -33,8 +31,9 @@ pub(super) fn check(
     );
     let (edits, asks) = (&prompt.server_edits, prompt.asks_for_compaction());
     let talk: Vec<&Item> = prompt.items.iter().filter(|i| i.message > 0).collect();
-    let own = |c: &Content| matches!(c, Content::Compaction { text, .. } if signed.peek(&signature(text)).is_some());
-    let blocks: Vec<usize> = (0..talk.len()).filter(|&i| own(&talk[i].content)).collect();
+    let own =
+        |i: &Item| i.kind == BlockKind::Compaction && signed.peek(&signature(i.text())).is_some();
+    let blocks: Vec<usize> = (0..talk.len()).filter(|&i| own(talk[i])).collect();
     let is_low =
         |e: &ServerEdit| matches!(e, ServerEdit::Compact { trigger, .. } if *trigger < least);
     let is_thinking = |e: &ServerEdit| matches!(e, ServerEdit::ClearThinking { .. });
@@ -94,36 +93,32 @@ pub(super) fn check(
 /// Returns whether the model's last message has a call without a result.
 fn has_open_call(talk: &[&Item]) -> bool {
     let last = talk.iter().rev().take_while(|i| i.role == Role::Assistant);
-    let mut calls = last.filter_map(|i| match &*i.content {
-        Content::Call { id, .. } => Some(id),
-        _ => None,
-    });
-    let is_answered = |call: &Arc<str>| {
-        talk.iter().any(|i| matches!(&*i.content, Content::Output { id, .. } if id == call))
-    };
-    calls.any(|call| !is_answered(call))
+    let mut calls = last.filter(|i| i.kind == BlockKind::Call);
+    let is_answer =
+        |i: &Item, call: &Item| i.kind == BlockKind::Output && i.call_id() == call.call_id();
+    calls.any(|call| !talk.iter().any(|i| is_answer(i, call)))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use ctxbench_core::block::Draft;
+    use ctxbench_provider::plain;
+    use std::sync::Arc;
 
     /// A prompt by letters: `u` is the user, `c` a call, `r` its result, `S` a block made on demand, `T`
     /// one of the threshold kind, and `?` asks for a compaction.
     pub fn prompt(talk: &str, server_edits: Vec<ServerEdit>) -> Prompt {
         let item = |(i, letter): (usize, char)| {
             let (id, text): (Arc<str>, Arc<str>) = ("a".into(), letter.to_string().into());
-            let (role, content) = match letter {
-                'u' => (Role::User, Content::Text(text)),
-                'c' => {
-                    let (name, arguments) = ("t".into(), "{}".into());
-                    (Role::Assistant, Content::Call { id, name, arguments })
-                }
-                'r' => (Role::Tool, Content::Output { id, text, is_error: false, image: None }),
-                '?' => (Role::User, Content::CompactionTrigger("".into())),
-                _ => (Role::Assistant, Content::Compaction { text, opaque: None }),
+            let content = match letter {
+                'u' => plain(text),
+                'c' => Draft::call(id, "t".into(), "{}".into()),
+                'r' => Draft::output(id, "".into(), text, false),
+                '?' => Draft::text(BlockKind::CompactionTrigger, Role::User, ""),
+                _ => Draft::text(BlockKind::Compaction, Role::Assistant, text),
             };
-            Item::new(role, content, if letter == '?' { 0 } else { i + 1 }, None)
+            Item::new(content.role, content, if letter == '?' { 0 } else { i + 1 }, None)
         };
         let items = talk.chars().enumerate().map(item).collect();
         Prompt { server_edits, ..Prompt::new("m", items) }

@@ -8,11 +8,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::request::{ModelError, Reply, Thread};
 use ctxbench_core::tokens::content_hash;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 
 /// Maximum number of replies from which a thread can continue, for a server that runs on and on. A
 /// conversation has two, its last and the one before.
@@ -80,10 +79,10 @@ impl Threads {
             i.cache = None;
         }
         let message = whole.items.iter().map(|i| i.message).max().unwrap_or(0) + 1;
-        whole.items.retain(|i| !matches!(*i.content, Content::CompactionTrigger(_)));
-        whole.items.extend(
-            reply.parts.iter().map(|p| Item::new(Role::Assistant, content(p), message, None)),
-        );
+        whole.items.retain(|i| i.kind != BlockKind::CompactionTrigger);
+        let role = Role::Assistant;
+        let said = reply.parts.iter().filter_map(|p| p.draft(role));
+        whole.items.extend(said.map(|content| Item::new(role, content, message, None)));
         self.ends.insert(id.clone(), End { whole, before, next: None });
         self.order.push_back(id.clone());
         let is_due =
@@ -106,27 +105,14 @@ impl Threads {
     }
 }
 
-/// A part of a reply as a client would send it back.
-fn content(part: &Part) -> Content {
-    match part.clone() {
-        Part::Reasoning { text, encrypted } => {
-            Content::Reasoning { text, encrypted: encrypted.filter(|e| !e.is_empty()) }
-        }
-        Part::Call(ToolCall { id, name, arguments }) => Content::Call { id, name, arguments },
-        Part::Compaction(summary) => {
-            Content::Compaction { text: summary.unwrap_or_default(), opaque: None }
-        }
-        Part::Text(t) => Content::Text(t),
-        other => Content::Text(other.text().into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ctxbench_core::content::Part;
+    use ctxbench_provider::plain;
 
     fn prompt(words: &str, thread: Thread) -> Prompt {
-        let items = vec![Item::new(Role::User, Content::Text(words.into()), 1, None)];
+        let items = vec![Item::new(Role::User, plain(words), 1, None)];
         Prompt { thread: Some(thread), ..Prompt::new("m", items) }
     }
 

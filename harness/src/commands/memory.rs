@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use ctxbench_core::model;
 use ctxbench_core::strategy::Standing;
-use ctxbench_kit::memory::{LoadRequest, ProjectFolders};
+use ctxbench_kit::memory::ProjectFolders;
 use ctxbench_replay::memory::{ProductMemory, load_counted, product_text, side_by_side};
 use ctxbench_strategies::Spec;
 
@@ -86,11 +86,10 @@ pub(crate) fn memory(args: &MemoryArgs) -> anyhow::Result<()> {
         Some(name) => vec![Spec::parse(name)?],
         None => Spec::defaults(),
     };
-    let request = LoadRequest { folders: &folders, touched: &args.file };
     let all: Vec<ProductMemory> = specs
         .iter()
         .filter(|s| args.product.is_some() || s.descriptor.standing == Standing::Contender)
-        .map(|s| load_counted(s, &request, model.map(|m| m.counting)))
+        .map(|s| load_counted(s, &folders, &args.file, model.map(|m| m.counting)))
         .collect();
     let by = model.map_or("counted by o200k".into(), |m| {
         format!("counted like {}, {} · o200k", m.name, m.counting.per_token)

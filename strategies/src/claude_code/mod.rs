@@ -29,7 +29,7 @@ mod summary;
 mod tests;
 
 use ctxbench_core::prelude::*;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles, MemoryTable, load};
+use ctxbench_kit::memory::{LoadRequest, LoadedFiles, load};
 
 use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
 use crate::persist::PersistFormat;
@@ -72,15 +72,9 @@ impl Product for ClaudeCode {
         }
     }
 
-    fn load_files(
-        &self,
-        version: Version,
-        table: &MemoryTable,
-        request: &LoadRequest<'_>,
-    ) -> LoadedFiles {
-        let mut table = table.clone();
-        table.rows.retain(|row| row.listed_in.is_none() || version.name == "described-001");
-        load(&table, request, Vec::new())
+    fn load_files(&self, version: Version, mut request: LoadRequest<'_>) -> LoadedFiles {
+        request.table.rows.retain(|row| row.listed_in.is_none() || version.name == "described-001");
+        load(&request, Vec::new())
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

@@ -13,9 +13,7 @@ mod strategy;
 mod tests;
 
 use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{
-    Level, LoadRequest, LoadedFiles, MemoryTable, Note, load, read_settings,
-};
+use ctxbench_kit::memory::{Level, LoadRequest, LoadedFiles, Note, load, read_settings};
 use described::DescribedCodex;
 use rules::{CodexSettings, Release};
 use serde::Deserialize;
@@ -53,22 +51,16 @@ impl Product for Codex {
         }
     }
 
-    fn load_files(
-        &self,
-        _version: Version,
-        table: &MemoryTable,
-        request: &LoadRequest<'_>,
-    ) -> LoadedFiles {
+    fn load_files(&self, _version: Version, mut request: LoadRequest<'_>) -> LoadedFiles {
         let mut notes = Vec::new();
         let parse = |text: &str| -> Result<FileSettings, String> {
             toml::from_str(text).map_err(|e| format!("invalid TOML: {}", e.message()))
         };
         let config = request.folders.home.join(".codex/config.toml");
         let settings = read_settings(&config, parse, &mut notes).unwrap_or_default();
-        let mut table = table.clone();
         let more = settings.project_doc_fallback_filenames.into_iter().filter(|n| !n.is_empty());
-        table.rows.last_mut().into_iter().for_each(|row| row.names.extend(more.clone()));
-        let mut out = load(&table, request, notes);
+        request.table.rows.last_mut().into_iter().for_each(|row| row.names.extend(more.clone()));
+        let mut out = load(&request, notes);
         out.files.retain(|f| !f.text.trim().is_empty());
         // The user's own file does not count towards the limit.
         let max = settings.project_doc_max_bytes.unwrap_or(32 * 1024);

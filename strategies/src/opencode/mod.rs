@@ -20,7 +20,7 @@ use std::path::Path;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{
-    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Row, load, parse_jsonc, read_settings,
+    Base, Level, LoadRequest, LoadedFiles, Note, Row, load, parse_jsonc, read_settings,
 };
 use described::{Account, DescribedOpenCode};
 use strategy::OpenCodeProgram;
@@ -43,18 +43,13 @@ impl Product for OpenCode {
         }
     }
 
-    fn load_files(
-        &self,
-        _version: Version,
-        table: &MemoryTable,
-        request: &LoadRequest<'_>,
-    ) -> LoadedFiles {
-        let (mut table, mut notes) = (table.clone(), Vec::new());
-        for name in instructions(request, &mut notes) {
+    fn load_files(&self, _version: Version, mut request: LoadRequest<'_>) -> LoadedFiles {
+        let mut notes = Vec::new();
+        for name in instructions(&request, &mut notes) {
             let row = Row::new(Level::Settings, Base::Project, &[&name]);
-            table.rows.push(Row { nearest_first: true, ..row });
+            request.table.rows.push(Row { nearest_first: true, ..row });
         }
-        load(&table, request, notes)
+        load(&request, notes)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

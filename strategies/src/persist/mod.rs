@@ -156,8 +156,8 @@ pub(crate) const CWD: &str = "/work/project";
 /// message.
 pub fn conversation(blocks: &[Arc<Block>]) -> Vec<StoredMessage> {
     let mut out: Vec<(u32, StoredMessage)> = Vec::new();
-    for b in blocks {
-        let Some(part) = part(b) else { continue };
+    for b in blocks.iter().filter(|b| !is_repeated(b)) {
+        let part = Part::from(&***b);
         match out.last_mut() {
             Some((message, said)) if *message == b.message.0 && said.role == b.role => {
                 said.parts.push(part)
@@ -168,41 +168,12 @@ pub fn conversation(blocks: &[Arc<Block>]) -> Vec<StoredMessage> {
     out.into_iter().map(|(_, said)| said).collect()
 }
 
-fn part(b: &Block) -> Option<Part> {
-    let call = || b.call.as_ref().map(|c| (Arc::from(&*c.id), Arc::from(&*c.name)));
-    Some(match b.kind {
-        BlockKind::Base
-        | BlockKind::Context
-        | BlockKind::RepoMap
-        | BlockKind::Reminder
-        | BlockKind::SummaryPrompt
-        | BlockKind::CompactionTrigger => return None,
-        BlockKind::File if b.message.0 == u32::MAX => return None,
-        BlockKind::User
-        | BlockKind::Assistant
-        | BlockKind::Unrecorded
-        | BlockKind::File
-        | BlockKind::Marker
-        | BlockKind::Ack
-        | BlockKind::Continue
-        | BlockKind::ReplayedUser => Part::Text(b.text.clone()),
-        BlockKind::Reasoning => {
-            Part::Reasoning { text: b.text.clone(), encrypted: b.opaque.clone() }
-        }
-        BlockKind::Call => {
-            let (id, name) = call()?;
-            Part::Call(ToolCall { id, name, arguments: b.text.clone() })
-        }
-        BlockKind::Output => {
-            let (id, name) = call()?;
-            Part::Result { id, name, output: b.text.clone(), is_error: b.is_error }
-        }
-        BlockKind::Image => Part::Image((**b.media.as_ref()?).clone()),
-        BlockKind::Summary => Part::Summary(b.text.clone()),
-        BlockKind::Compaction => {
-            Part::Compaction(Some(b.opaque.clone().unwrap_or_else(|| b.text.clone())))
-        }
-    })
+/// Returns whether a program shows a block again on every start.
+fn is_repeated(b: &Block) -> bool {
+    let of_program = matches!(b.kind, BlockKind::RepoMap | BlockKind::Reminder);
+    let asks = matches!(b.kind, BlockKind::SummaryPrompt | BlockKind::CompactionTrigger);
+    let is_given = matches!(b.kind, BlockKind::Base | BlockKind::Context);
+    is_given || of_program || asks || (b.kind == BlockKind::File && b.message.0 == u32::MAX)
 }
 
 /// Journal of a session, derived from its context at each change: new messages are recorded as

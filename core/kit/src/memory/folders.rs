@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::MemoryTable;
+
 /// Folders that contain memory files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectFolders {
@@ -64,8 +66,10 @@ impl ProjectFolders {
 }
 
 /// A request to load a product's memory files.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LoadRequest<'a> {
+    /// The files that the product reads.
+    pub table: MemoryTable,
     pub folders: &'a ProjectFolders,
     /// Files that the agent has read or edited, relative to the working directory.
     pub touched: &'a [PathBuf],

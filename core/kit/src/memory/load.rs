@@ -9,16 +9,16 @@ use super::disk::add_unreadable;
 use super::import::{MAX_IMPORT_DEPTH, imports, looks_like_a_path, normalize, resolve};
 use super::scope::front_matter;
 use super::{
-    Activation, Base, CutOff, Level, LoadRequest, LoadedFiles, MemoryFile, MemoryTable, Note,
-    PathScope, Pick, Row, cut_index, folders_below, is_file, listed_files, read,
+    Activation, Base, CutOff, Level, LoadRequest, LoadedFiles, MemoryFile, Note, PathScope, Pick,
+    Row, cut_index, folders_below, is_file, listed_files, read,
 };
 
 /// Loads the files of a session that touched `request.touched`, in the order of the rows, followed
 /// by pending files. `notes` are those that come first.
-pub fn load(table: &MemoryTable, request: &LoadRequest<'_>, notes: Vec<Note>) -> LoadedFiles {
+pub fn load(request: &LoadRequest<'_>, notes: Vec<Note>) -> LoadedFiles {
     let (loaded, pending, visited) = (Vec::new(), Vec::new(), BTreeSet::new());
-    let mut all = Loader { table, request, loaded, pending, visited, notes };
-    table.rows.iter().for_each(|row| all.read_row(row));
+    let mut all = Loader { request, loaded, pending, visited, notes };
+    request.table.rows.iter().for_each(|row| all.read_row(row));
     request.touched.iter().for_each(|path| all.touch(path));
     if all.below().next().is_some() {
         for folder in folders_below(&request.folders.directory) {
@@ -31,7 +31,6 @@ pub fn load(table: &MemoryTable, request: &LoadRequest<'_>, notes: Vec<Note>) ->
 }
 
 struct Loader<'a> {
-    table: &'a MemoryTable,
     request: &'a LoadRequest<'a>,
     loaded: Vec<MemoryFile>,
     /// Files for certain paths, none of which was touched yet.
@@ -43,7 +42,7 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     fn below(&self) -> impl Iterator<Item = &'a Row> + use<'a> {
-        self.table.rows.iter().filter(|row| row.base == Base::Below)
+        self.request.table.rows.iter().filter(|row| row.base == Base::Below)
     }
 
     fn resolve(&self, folder: &Path, name: &str) -> PathBuf {
@@ -96,7 +95,7 @@ impl<'a> Loader<'a> {
         }
         let mut found = self.pick(row, &searched);
         if row.base == Base::Above {
-            let own = self.table.rows.iter().filter(|row| row.base == Base::Home);
+            let own = self.request.table.rows.iter().filter(|row| row.base == Base::Home);
             let own = own.flat_map(|row| &row.names);
             let own: Vec<PathBuf> = own.map(|n| self.resolve(&folders.home, n)).collect();
             found.retain(|path| !own.contains(path));
@@ -209,7 +208,7 @@ impl<'a> Loader<'a> {
                 file.text = body.to_string();
             }
             Level::Auto => {
-                let limit = self.table.index;
+                let limit = self.request.table.index;
                 let (kept, rest) = cut_index(&file.text, limit);
                 if let Some(lost) = CutOff::measure(rest) {
                     let text = format!(
@@ -228,7 +227,7 @@ impl<'a> Loader<'a> {
     /// Adds a file and its imports, each file once.
     fn add(&mut self, file: MemoryFile) {
         let importer = MemoryFile { text: String::new(), rest: String::new(), ..file.clone() };
-        let found = if self.table.imports { imports(&file.text) } else { Vec::new() };
+        let found = if self.request.table.imports { imports(&file.text) } else { Vec::new() };
         let found: Vec<String> = found.into_iter().map(String::from).collect();
         match file.when {
             Activation::Pending => self.pending.push(file),

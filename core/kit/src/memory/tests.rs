@@ -51,7 +51,7 @@ impl Disk {
         let folders = self.folders();
         let index = IndexLimit { lines: 200, bytes: Some(25 * 1024) };
         let table = MemoryTable { rows: rows(), imports: true, index };
-        load(&table, &LoadRequest { folders: &folders, touched: &touched }, Vec::new())
+        load(&LoadRequest { table, folders: &folders, touched: &touched }, Vec::new())
     }
 
     /// Returns level and text of each file, with `+` for a touched and `?` for a pending one.
@@ -206,8 +206,8 @@ fn rows_pick_files_in_folders_up_to_the_root() {
     ]);
     let shown = |row: Row| {
         let table = MemoryTable { rows: vec![row], ..MemoryTable::default() };
-        let request = LoadRequest { folders: &disk.folders(), touched: &[] };
-        let texts = load(&table, &request, Vec::new()).files.into_iter().map(|f| f.text);
+        let request = LoadRequest { table, folders: &disk.folders(), touched: &[] };
+        let texts = load(&request, Vec::new()).files.into_iter().map(|f| f.text);
         texts.collect::<Vec<_>>().join(" ")
     };
     let row = |names: &[&str]| Row::new(Level::Project, Base::Project, names);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, Media};
+use ctxbench_core::block::{Block, BlockKind, Draft, Role};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Reply, Request};
 use ctxbench_core::tokens::Size;
@@ -12,7 +12,7 @@ use super::format::{Encoded, WireError, WireFormat};
 use super::plan;
 use super::slot::{BlockForm, Slot};
 use crate::cache::{Prefix, prefixes};
-use crate::prompt::{Content, Item, Prompt};
+use crate::prompt::{Item, Prompt, in_role, plain};
 
 impl WireFormat {
     pub fn encode(&'static self, request: &Request) -> Encoded {
@@ -107,46 +107,43 @@ impl WireFormat {
     }
 
     fn item(&self, slot: &Slot, block: &Arc<Block>) -> Item {
-        Item::of_block(block, self.hash_and_size(slot, block), self.content(slot.show, block), slot)
+        let (hash, size) = self.hash_and_size(slot, block);
+        let (content, shows) = (self.content(slot, block).into(), Some(block.clone()));
+        let Slot { message, cache, .. } = *slot;
+        Item { content, message, cache, hash, shows, size: size.into() }
     }
 
     /// Returns hash and size of the content of a block.
     fn hash_and_size(&self, slot: &Slot, block: &Block) -> (u64, Size) {
         let form = 64 * slot.show as u64 + slot.role as u64;
         block.wire_form((std::ptr::from_ref(self).addr() as u64, form), || {
-            let content = self.content(slot.show, block);
-            // If the wire carries the whole block, its size is already known.
-            let whole = (block.opaque.is_none() || slot.show == BlockForm::Reasoning)
-                && (block.media.is_none() || slot.show == BlockForm::Output);
-            (content.hash(slot.role), if whole { block.size() } else { content.size() })
+            let content = self.content(slot, block);
+            (content.content_hash(), content.size())
         })
     }
 
-    fn content(&self, show: BlockForm, b: &Block) -> Content {
+    fn content(&self, slot: &Slot, b: &Block) -> Draft {
         let (rules, text) = (&self.rules, b.text.clone());
         let media = || b.media.as_ref().map(|m| (rules.carried_media)(m));
         let (id, name) =
             b.call.as_ref().map(|c| (c.id.clone(), c.name.clone())).unwrap_or_default();
         let opaque = b.opaque.clone().filter(|o| !o.is_empty());
-        match show {
-            BlockForm::Text => Content::Text(text),
-            BlockForm::Image => {
-                let none = Media { media_type: String::new(), url: String::new(), name: None };
-                Content::Image(media().unwrap_or(none))
+        let content = match slot.show {
+            BlockForm::Text => plain(text),
+            BlockForm::Image => Draft::image(media().unwrap_or_default()),
+            BlockForm::Reasoning => Draft::reasoning(text, opaque),
+            BlockForm::Call => Draft::call(id, name, text),
+            BlockForm::Output => {
+                let is_error = rules.has_tool_errors && b.is_error;
+                let media = media().map(Arc::new);
+                Draft { media, ..Draft::output(id, "".into(), text, is_error) }
             }
-            BlockForm::Reasoning => Content::Reasoning { text, encrypted: opaque },
-            BlockForm::Call => Content::Call { id, name, arguments: text },
-            BlockForm::Output => Content::Output {
-                id,
-                text,
-                is_error: rules.has_tool_errors && b.is_error,
-                image: media().map(Box::new),
-            },
-            BlockForm::Compaction => Content::Compaction {
-                text: if rules.shows_summaries { text } else { "".into() },
-                opaque,
-            },
-            BlockForm::Trigger => Content::CompactionTrigger(text),
-        }
+            BlockForm::Compaction => {
+                let text = if rules.shows_summaries { text } else { "".into() };
+                Draft { opaque, ..Draft::text(BlockKind::Compaction, Role::Assistant, text) }
+            }
+            BlockForm::Trigger => Draft::text(BlockKind::CompactionTrigger, Role::User, text),
+        };
+        in_role(content, slot.role)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ctxbench_core::block::Draft;
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, Reply, StopReason};
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::format::{ApiFormat, ReplyOptions, too_large};
 use super::json::sane;
-use crate::prompt::Content;
 
 /// Names of the usage fields: prompt and its details, output and its details.
 pub(super) type Names = [&'static str; 4];
@@ -39,29 +39,30 @@ pub(super) fn encoded_usage(u: Usage, names: Names, model: &Model) -> Value {
 }
 
 /// Joins neighbouring texts, which are parts of one.
-pub(super) fn joined(parts: Vec<Content>) -> Vec<Content> {
-    let mut joined: Vec<Content> = Vec::with_capacity(parts.len());
+pub(super) fn joined(parts: Vec<Draft>) -> Vec<Draft> {
+    let mut joined: Vec<Draft> = Vec::with_capacity(parts.len());
     for part in parts {
-        match (joined.last_mut(), part) {
-            (Some(Content::Text(a)), Content::Text(b)) => *a = format!("{a}{b}").into(),
-            (_, next) => joined.push(next),
+        match joined.last_mut() {
+            Some(last) if last.media.is_none() && part.media.is_none() => {
+                last.text = format!("{}{}", last.text, part.text).into();
+            }
+            _ => joined.push(part),
         }
     }
     joined
 }
 
 /// Builds a tool result from content parts.
-pub(super) fn result(id: Arc<str>, parts: Vec<Content>) -> Content {
-    let (mut text, mut image): (Arc<str>, _) = ("".into(), None);
+pub(super) fn result(id: Arc<str>, parts: Vec<Draft>) -> Draft {
+    let (mut text, mut media): (Arc<str>, _) = ("".into(), None);
     for part in parts {
-        match part {
-            Content::Text(t) if text.is_empty() => text = t,
-            Content::Text(t) => text = format!("{text}{t}").into(),
-            Content::Image(m) => image = Some(Box::new(m)),
-            _ => {}
+        match part.media {
+            Some(m) => media = Some(m),
+            None if text.is_empty() => text = part.text,
+            None => text = format!("{text}{}", part.text).into(),
         }
     }
-    Content::Output { id, text, is_error: false, image }
+    Draft { media, ..Draft::output(id, "".into(), text, false) }
 }
 
 /// Returns the billed usage: these wires have only one usage.

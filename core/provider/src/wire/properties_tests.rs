@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::prompt::{Content, Item};
+use crate::prompt::Item;
 use crate::wire::openai::reported_usage;
 use crate::wire::{ALL, ResultsDue, Wire};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
@@ -283,7 +283,7 @@ proptest! {
         }
         for b in r.blocks.iter().filter(|b| b.kind == BlockKind::Call) {
             let c = b.call.as_ref().unwrap();
-            let same = |i: &crate::prompt::Item| matches!(&*i.content, Content::Call { id, name, arguments } if **id == *c.id && **name == *c.name && *arguments == b.text);
+            let same = |i: &Item| i.kind == BlockKind::Call && i.call.as_ref() == Some(c) && i.text == b.text;
             prop_assert!(p.items.iter().any(same));
         }
     }

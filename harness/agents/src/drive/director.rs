@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::content::Part;
 use ctxbench_core::request::{self, ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::{Millis, tokens};
 use ctxbench_provider::wire::Wire;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -83,12 +83,10 @@ struct PlannedReply {
 impl PlannedReply {
     /// Returns whether a request contains a call of this reply.
     fn is_shown(&self, asked: &Prompt) -> bool {
-        let own: Vec<&ToolCall> = self.parts.iter().flatten().filter_map(Part::as_call).collect();
-        let is_own = |i: &Item| match &*i.content {
-            Content::Call { id, .. } => own.iter().any(|call| **id == *call.id),
-            _ => false,
-        };
-        asked.items.iter().any(is_own)
+        let own = self.parts.iter().flatten().filter_map(Part::as_call);
+        let own: Vec<&str> = own.map(|call| &*call.id).collect();
+        let mut calls = asked.items.iter().filter(|i| i.kind == BlockKind::Call);
+        calls.any(|i| i.call_id().is_some_and(|id| own.contains(&id)))
     }
 }
 

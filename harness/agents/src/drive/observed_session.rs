@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Fixed;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 use ctxbench_session::fact::Fact;
 use ctxbench_session::{Entry, Session, UserEntry};
 
@@ -101,9 +101,9 @@ fn arises(plan: &DrivePlan, fact: &Fact) -> String {
 /// Returns the result of a call as the agent sent it, else the output of the tool.
 fn result(part: &Part, plan: &DrivePlan, shown: &HashMap<&str, &Item>) -> Option<Entry> {
     let Part::Call(call) = part else { return None };
-    let (output, is_error) = match shown.get(&*call.id).map(|i| &*i.content) {
-        Some(Content::Output { text, is_error, .. }) => (text.clone(), *is_error),
-        _ => (plan.printed(&call.id).unwrap_or_default().into(), false),
+    let (output, is_error) = match shown.get(&*call.id) {
+        Some(item) => (item.text.clone(), item.is_error),
+        None => (plan.printed(&call.id).unwrap_or_default().into(), false),
     };
     Some(Entry::Tool(ctxbench_session::ToolEntry {
         call_id: call.id.to_string(),
@@ -118,8 +118,8 @@ fn result(part: &Part, plan: &DrivePlan, shown: &HashMap<&str, &Item>) -> Option
 fn outputs(exchanges: &[Exchange]) -> HashMap<&str, &Item> {
     let mut all = HashMap::new();
     for item in work(exchanges).flat_map(|(_, p)| &p.items) {
-        if let Content::Output { id, .. } = &*item.content {
-            all.entry(&**id).or_insert(item);
+        if let (BlockKind::Output, Some(id)) = (item.kind, item.call_id()) {
+            all.entry(id).or_insert(item);
         }
     }
     all
@@ -215,7 +215,5 @@ fn prefix(driven: &Driven) -> Vec<Entry> {
 }
 
 fn contains_message(item: &Item, words: &str) -> bool {
-    item.role == Role::User
-        && matches!(*item.content, Content::Text(_))
-        && item.text().contains(words.trim())
+    item.role == Role::User && item.is_text() && item.text().contains(words.trim())
 }

@@ -16,7 +16,7 @@ use ctxbench_core::request::{ModelError, Phase, Request};
 use ctxbench_core::settings::Settings;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::{
     About, BuildRequest, Descriptor, MemoryFiles, Product, Version,
@@ -81,11 +81,10 @@ impl KnownBlocks {
 
     /// Returns the blocks with the call id or the text of an item.
     fn of(&self, item: &Item) -> &[Arc<Block>] {
-        let key = match &*item.content {
-            Content::Call { id, .. } => (BlockKind::Call, words(id)),
-            Content::Output { id, .. } => (BlockKind::Output, words(id)),
-            Content::Text(t) if item.role == Role::Assistant => (BlockKind::Assistant, words(t)),
-            Content::Text(t) => (BlockKind::User, words(t)),
+        let key = match (item.kind, item.call_id()) {
+            (BlockKind::Call | BlockKind::Output, Some(id)) => (item.kind, words(id)),
+            (BlockKind::Assistant, _) => (item.kind, words(item.text())),
+            _ if item.is_text() => (BlockKind::User, words(item.text())),
             _ => return &[],
         };
         self.0.get(&key).map(Vec::as_slice).unwrap_or_default()
@@ -224,23 +223,23 @@ impl Player {
         used: &mut HashSet<(MessageId, u64)>,
     ) -> Option<Arc<Block>> {
         let text = |b: &Arc<Block>| *b.text == *item.text();
-        match &*item.content {
-            Content::Call { .. } => self.known.of(item).last().filter(|b| text(b)).cloned(),
-            Content::Output { is_error, .. } => {
+        match item.kind {
+            BlockKind::Call => self.known.of(item).last().filter(|b| text(b)).cloned(),
+            BlockKind::Output => {
                 let known = self.known.of(item).last()?;
-                if text(known) && known.is_error == *is_error {
+                if text(known) && known.is_error == item.is_error {
                     return Some(known.clone());
                 }
                 let made = self.made.entry(item.hash).or_insert_with(|| {
                     known.map_draft(|d| {
                         d.text = item.text().into();
-                        d.is_error = *is_error;
+                        d.is_error = item.is_error;
                         d.form = BlockForm::Truncated;
                     })
                 });
                 Some(made.clone())
             }
-            Content::Text(_) => {
+            _ if item.is_text() => {
                 let all = self.known.of(item);
                 let mut free = all.iter().filter(|b| !used.contains(&(b.message, b.hash)));
                 if let Some(block) = free.next().filter(|b| text(b)) {
@@ -267,7 +266,7 @@ impl Player {
     fn is_summary(&self, item: &Item) -> bool {
         let written = &self.sent.summaries[..self.asked.min(self.sent.summaries.len())];
         let holds = |t: &String| !t.trim().is_empty() && item.text().contains(t.trim());
-        matches!(*item.content, Content::Text(_)) && written.iter().any(holds)
+        item.is_text() && written.iter().any(holds)
     }
 
     /// Returns a block for an item that the agent has added.

@@ -2,7 +2,6 @@
 //! model wrote: perhaps side requests with tools that no rule of the description matches.
 
 use ctxbench_core::block::Role;
-use ctxbench_provider::Content;
 
 use super::agent::Purpose;
 use super::director::Exchange;
@@ -26,7 +25,7 @@ pub(super) fn note(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
     };
     let ends = work(exchanges).filter_map(|(_, prompt)| {
         let last = prompt.items.last()?;
-        let of_user = last.role == Role::User && matches!(*last.content, Content::Text(_));
+        let of_user = last.role == Role::User && last.is_text();
         of_user.then(|| last.text()).filter(|text| is_unknown(text))
     });
     let ends: Vec<&str> = ends.collect();

@@ -7,7 +7,7 @@ use ctxbench_core::block::{
     Block, BlockForm, BlockKind, Draft, MessageId, Origin, Role, is_system,
 };
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_strategies::names::intern;
 use serde_json::json;
@@ -273,7 +273,7 @@ fn whole_pairs(before: &ExecState, after: &[Message]) -> Result<(), String> {
 /// Records new text in the log. Summaries represent `origin`.
 fn recorded(s: &mut Engine, json: Box<RawValue>, drafts: Vec<Draft>, origin: &[Origin]) -> Message {
     let role = drafts.first().map_or(Role::User, |d| d.role);
-    let id = s.append(role, drafts.iter().map(part).collect());
+    let id = s.append(role, drafts.iter().map(Part::from).collect());
     let block = |d: Draft| {
         let is_summary = d.kind == BlockKind::Summary;
         let origin = if is_summary { origin.to_vec() } else { vec![] };
@@ -281,27 +281,6 @@ fn recorded(s: &mut Engine, json: Box<RawValue>, drafts: Vec<Draft>, origin: &[O
     };
     let blocks = drafts.into_iter().map(block).collect();
     Message { id: message_id(id, 0), json: json.into(), blocks }
-}
-
-/// Converts new text to a part of the log.
-fn part(d: &Draft) -> Part {
-    let call = d.call.as_ref().map(|c| (c.id.clone(), c.name.clone()));
-    match (d.kind, call) {
-        (BlockKind::Summary, _) => Part::Summary(d.text.clone()),
-        (BlockKind::Reasoning, _) => {
-            Part::Reasoning { text: d.text.clone(), encrypted: d.opaque.clone() }
-        }
-        (BlockKind::Call, Some((id, name))) => {
-            Part::Call(ToolCall { id, name, arguments: d.text.clone() })
-        }
-        (BlockKind::Output, Some((id, name))) => {
-            Part::Result { id, name, output: d.text.clone(), is_error: d.is_error }
-        }
-        _ => match &d.media {
-            Some(media) => Part::Image((**media).clone()),
-            None => Part::Text(d.text.clone()),
-        },
-    }
 }
 
 /// Returns the parts of the log that messages represent, in order.

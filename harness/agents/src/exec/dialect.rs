@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origins, Role};
 use ctxbench_core::request::Request;
+use ctxbench_provider::Item;
 use ctxbench_provider::wire::{self, Wire};
-use ctxbench_provider::{Content, Item};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -133,7 +133,7 @@ impl Dialect {
         let mut items = self.items(message)?;
         // Some programs send an empty text along with calls.
         if items.len() > 1 {
-            items.retain(|i| !matches!(&*i.content, Content::Text(t) if t.is_empty()));
+            items.retain(has_content);
         }
         let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
         let mut out = Vec::new();
@@ -160,22 +160,23 @@ impl Dialect {
     /// Returns drafts of new text. User text gets `kind`.
     pub(super) fn drafts(&self, message: &RawValue, kind: BlockKind) -> Result<Vec<Draft>, String> {
         let items = self.items(message)?;
-        let has_content = |i: &&Item| !matches!(&*i.content, Content::Text(t) if t.is_empty());
-        items.iter().filter(has_content).map(|i| draft(i, kind)).collect()
+        items.iter().filter(|i| has_content(i)).map(|i| draft(i, kind)).collect()
     }
 }
 
 /// Returns whether an item of an altered message corresponds to a block.
+fn has_content(item: &Item) -> bool {
+    !item.is_text() || !item.text().is_empty()
+}
+
 fn corresponds(item: &Item, b: &Block) -> bool {
-    match &*item.content {
-        Content::Call { id, .. } => b.kind == BlockKind::Call && b.call_id() == Some(id),
-        Content::Output { id, .. } => b.kind == BlockKind::Output && b.call_id() == Some(id),
-        Content::Reasoning { .. } => b.kind == BlockKind::Reasoning,
-        Content::Image(shown) => b.media.as_ref().is_some_and(|m| m.url == shown.url),
-        Content::Text(_) | Content::Compaction { .. } | Content::CompactionTrigger(_) => {
-            b.media.is_none()
-                && !matches!(b.kind, BlockKind::Call | BlockKind::Output | BlockKind::Reasoning)
-        }
+    let is_own = |kind| matches!(kind, BlockKind::Call | BlockKind::Output | BlockKind::Reasoning);
+    let url = |d: &Draft| d.media.as_ref().map(|m| m.url.clone());
+    match item.kind {
+        BlockKind::Call | BlockKind::Output => b.kind == item.kind && b.call_id() == item.call_id(),
+        BlockKind::Reasoning => b.kind == BlockKind::Reasoning,
+        BlockKind::Image => url(b) == url(item),
+        _ => b.media.is_none() && !is_own(b.kind),
     }
 }
 
@@ -186,10 +187,7 @@ fn altered_block(b: &Arc<Block>, item: Item) -> Arc<Block> {
         let value = |t: &str| serde_json::from_str::<Value>(t).ok();
         b.kind == BlockKind::Call && value(text).is_some_and(|v| value(&b.text) == Some(v))
     };
-    let lost_media = match &*item.content {
-        Content::Output { image, .. } => image.is_none() && b.media.is_some(),
-        _ => false,
-    };
+    let lost_media = item.kind == BlockKind::Output && item.media.is_none() && b.media.is_some();
     if !lost_media && (text == &*b.text || b.kind == BlockKind::Image || same_call()) {
         return b.clone();
     }
@@ -212,12 +210,11 @@ fn form(before: &str, after: &str) -> BlockForm {
 
 /// Returns the draft of a new block. Text that is not the model's gets `kind`.
 fn draft(item: &Item, kind: BlockKind) -> Result<Draft, String> {
-    let own = item.block_kind();
-    if matches!(own, BlockKind::Compaction | BlockKind::CompactionTrigger) {
+    if matches!(item.kind, BlockKind::Compaction | BlockKind::CompactionTrigger) {
         return Err("a program cannot request a compaction by the provider".into());
     }
-    let is_text = matches!(*item.content, Content::Text(_)) && item.role != Role::Assistant;
-    let kind = if is_text { kind } else { own };
+    let is_text = item.is_text() && item.role != Role::Assistant;
+    let kind = if is_text { kind } else { item.kind };
     Ok(Draft { kind, form: BlockForm::Synthetic, ..item.draft() })
 }
 

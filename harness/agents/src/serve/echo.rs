@@ -1,10 +1,11 @@
 //! Replies without a script: they report the request, and call a tool where the user's text asks
 //! for it.
 
+use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::ModelError;
 use ctxbench_core::tokens::content_hash;
-use ctxbench_provider::{Content, Prompt, Wire};
+use ctxbench_provider::{Prompt, Wire};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
@@ -41,12 +42,11 @@ fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
         let said: Vec<String> = prompt
             .items
             .iter()
-            .filter_map(|i| match &*i.content {
-                Content::Output { id, text, is_error, .. } if tail.results.contains(id) => {
-                    let how = if *is_error { "failed" } else { "returned" };
-                    Some(format!("The call {id} {how}: {}", short(text)))
-                }
-                _ => None,
+            .filter(|i| i.kind == BlockKind::Output)
+            .filter_map(|i| {
+                let id = i.call_id().filter(|id| tail.results.iter().any(|of| **of == **id))?;
+                let how = if i.is_error { "failed" } else { "returned" };
+                Some(format!("The call {id} {how}: {}", short(i.text())))
             })
             .collect();
         return vec![Part::Text(said.join("\n").into())];

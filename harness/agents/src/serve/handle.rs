@@ -6,11 +6,11 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, header};
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Draft, Role};
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_provider::wire::{self, Api, Endpoint, ReplyOptions, Wire, detect_api};
-use ctxbench_provider::{Content, Item, Prompt, WireError};
+use ctxbench_provider::{Item, Prompt, WireError};
 use ctxbench_util::escapes;
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -177,7 +177,7 @@ async fn answer(
     }
     let kept = compact.then(|| prompt.clone());
     if compact {
-        let trigger = Content::CompactionTrigger("".into());
+        let trigger = Draft::text(BlockKind::CompactionTrigger, Role::User, "");
         prompt.items.push(Item::new(Role::User, trigger, usize::MAX, None));
     }
     // Counts before other requests have to wait; counts are cached.

@@ -3,9 +3,10 @@
 
 use std::io::Write;
 
+use ctxbench_core::block::BlockKind;
 use ctxbench_core::model::Counting;
 use ctxbench_core::usage::Usage;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
@@ -82,14 +83,11 @@ impl LogLine {
 }
 
 fn logged_item(by: &Counting, item: &Item, texts: LogTexts) -> TraceItem<'static> {
-    let (id, name) = match &*item.content {
-        Content::Call { id, name, .. } => (Some(id), Some(name)),
-        Content::Output { id, .. } => (Some(id), None),
-        _ => (None, None),
-    };
+    let id = item.call.as_ref().map(|c| &c.id);
+    let name = item.call.as_ref().filter(|_| item.kind == BlockKind::Call).map(|c| &c.name);
     let text = item.text();
     TraceItem {
-        kind: item.block_kind(),
+        kind: item.kind,
         role: item.role,
         bytes: text.len(),
         tokens: item.tokens(by),

@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::host::Action;
 use ctxbench_core::request::{ModelError, Thread};
 use ctxbench_core::tokens;
-use ctxbench_provider::{Content, Prompt};
+use ctxbench_provider::Prompt;
 use ctxbench_session::Session;
 use ctxbench_util::lru_map::LruMap;
 
@@ -32,9 +32,11 @@ impl Tail {
     pub(super) fn new(prompt: &Prompt) -> Tail {
         let mut tail = Tail::default();
         for item in prompt.items.iter().rev().take_while(|i| i.role != Role::Assistant) {
-            match &*item.content {
-                Content::Output { id, .. } => tail.results.push(id.clone()),
-                Content::Text(t) if item.role == Role::User => tail.words.push(t.clone()),
+            match (item.kind, &item.call) {
+                (BlockKind::Output, Some(call)) => tail.results.push(call.id.clone()),
+                (BlockKind::User, _) if item.role == Role::User => {
+                    tail.words.push(item.text.clone());
+                }
                 _ => {}
             }
         }
@@ -192,7 +194,8 @@ impl Speaker for ReplyScript {
 
 #[cfg(test)]
 mod tests {
-    use ctxbench_provider::Item;
+    use ctxbench_core::block::Draft;
+    use ctxbench_provider::{Item, plain};
     use serde_json::{Value, json};
 
     use super::*;
@@ -227,15 +230,11 @@ mod tests {
     /// Returns a prompt of words of the user, and of results of calls (`c1`).
     fn prompt(pieces: &[&str]) -> Prompt {
         let items = pieces.iter().enumerate().map(|(i, piece)| {
-            let (role, content) = match piece.strip_prefix('c').filter(|n| n.parse::<u8>().is_ok())
-            {
-                None => (Role::User, Content::Text((*piece).into())),
-                Some(_) => {
-                    let (id, text) = ((*piece).into(), "out".into());
-                    (Role::Tool, Content::Output { id, text, is_error: false, image: None })
-                }
+            let content = match piece.strip_prefix('c').filter(|n| n.parse::<u8>().is_ok()) {
+                None => plain(*piece),
+                Some(_) => Draft::output((*piece).into(), "".into(), "out".into(), false),
             };
-            Item::new(role, content, i + 1, None)
+            Item::new(content.role, content, i + 1, None)
         });
         Prompt::new("m", items.collect())
     }

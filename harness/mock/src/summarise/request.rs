@@ -6,7 +6,7 @@
 //! lines name the speakers.
 
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Author {
@@ -43,7 +43,7 @@ impl<'a> SummaryRequest<'a> {
         let beside =
             |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
         let (fixed, said): (Vec<&Item>, Vec<&Item>) =
-            prompt.items.iter().partition(|i| beside(i) && matches!(*i.content, Content::Text(_)));
+            prompt.items.iter().partition(|i| beside(i) && i.is_text());
         let system = fixed.iter().map(|i| format!("{}\n", i.text())).collect::<String>();
         let mut request = SummaryRequest::default();
         let (rest, last) = match said.split_last() {
@@ -75,19 +75,12 @@ impl<'a> SummaryRequest<'a> {
     }
 
     fn push(&mut self, item: &'a Item) {
-        let text = item.text();
-        match (&*item.content, &item.shows) {
-            (Content::Text(_), Some(block)) if !block.quotes.is_empty() => self.quotes(block),
-            (Content::Text(_), Some(block)) => self.add(author_of(block.kind), text),
-            (Content::Text(_), None) if item.role == Role::Assistant => {
-                self.add(Author::Assistant, text)
-            }
-            (Content::Text(_), None) => self.add(Author::User, text),
-            (Content::Reasoning { .. }, _) => self.add(Author::Assistant, text),
-            (Content::Call { .. }, _) => self.add(Author::Call, text),
-            (Content::Output { .. }, _) => self.add(Author::Output, text),
-            (Content::Compaction { .. }, _) => self.add(Author::Summary, text),
-            (Content::Image { .. } | Content::CompactionTrigger(_), _) => {}
+        match (item.kind, &item.shows) {
+            (BlockKind::Image | BlockKind::CompactionTrigger, _) => {}
+            (_, Some(block)) if item.is_text() && !block.quotes.is_empty() => self.quotes(block),
+            (_, Some(block)) if item.is_text() => self.add(author_of(block.kind), item.text()),
+            (BlockKind::Base | BlockKind::Context, None) => self.add(Author::User, item.text()),
+            (kind, _) => self.add(author_of(kind), item.text()),
         }
     }
 
@@ -140,11 +133,10 @@ impl<'a> SummaryRequest<'a> {
 }
 
 fn asks(item: &Item) -> bool {
-    match (&item.shows, &*item.content) {
-        (Some(b), _) => matches!(b.kind, BlockKind::SummaryPrompt | BlockKind::CompactionTrigger),
-        (None, Content::Text(_)) => item.role == Role::User,
-        (None, content) => matches!(content, Content::CompactionTrigger(_)),
-    }
+    let of_user = item.is_text() && item.role == Role::User;
+    item.shows.as_ref().map_or(of_user || item.kind == BlockKind::CompactionTrigger, |b| {
+        matches!(b.kind, BlockKind::SummaryPrompt | BlockKind::CompactionTrigger)
+    })
 }
 
 fn author_of(kind: BlockKind) -> Author {

@@ -3,7 +3,7 @@
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::Transcript;
 use ctxbench_core::tokens::o200k;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt, plain};
 use ctxbench_session::Session;
 use ctxbench_session::fact::{Fact, FactKind, Match, fold};
 use proptest::prelude::*;
@@ -46,30 +46,28 @@ fn prompt(items: Vec<Item>) -> Prompt {
     Prompt::new("m", items)
 }
 
-fn item(role: Role, content: Content) -> Item {
+fn item(role: Role, content: Draft) -> Item {
     Item::new(role, content, usize::from(role != Role::System), None)
 }
 
 fn user(text: &str) -> Item {
-    item(Role::User, Content::Text(text.into()))
+    item(Role::User, plain(text))
 }
 
 fn model(text: &str) -> Item {
-    item(Role::Assistant, Content::Text(text.into()))
+    item(Role::Assistant, plain(text))
 }
 
 fn system(text: &str) -> Item {
-    item(Role::System, Content::Text(text.into()))
+    item(Role::System, plain(text))
 }
 
 fn call(name: &str, arguments: &str) -> Item {
-    let (id, name, arguments) = ("c".into(), name.into(), arguments.into());
-    item(Role::Assistant, Content::Call { id, name, arguments })
+    item(Role::Assistant, Draft::call("c".into(), name.into(), arguments.into()))
 }
 
 fn output(text: &str) -> Item {
-    let (id, text) = ("c".into(), text.into());
-    item(Role::Tool, Content::Output { id, text, is_error: false, image: None })
+    item(Role::Tool, Draft::output("c".into(), "".into(), text.into(), false))
 }
 
 /// Returns a short session with the instruction as the last message.

@@ -3,9 +3,13 @@
 mod prefix;
 mod text;
 
+use std::path::PathBuf;
+
 use ctxbench_core::model::Counting;
 use ctxbench_core::tokens::o200k;
-use ctxbench_kit::memory::{Activation, CutOff, LoadRequest, LoadedFiles, MemoryFile};
+use ctxbench_kit::memory::{
+    Activation, CutOff, LoadRequest, LoadedFiles, MemoryFile, ProjectFolders,
+};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::MemoryFiles;
 use serde::Serialize;
@@ -69,15 +73,15 @@ pub struct TokenTotals {
 /// Loads a product's memory files and counts their tokens with `counting`, or with o200k if `None`.
 pub fn load_counted(
     spec: &Spec,
-    request: &LoadRequest<'_>,
+    folders: &ProjectFolders,
+    touched: &[PathBuf],
     counting: Option<Counting>,
 ) -> ProductMemory {
     let count = |text: &str| {
         let n = o200k(text);
         counting.map_or(n, |c| c.text(n))
     };
-    let (loaded, reads_none) = load(spec, request);
-    let folders = request.folders;
+    let (loaded, reads_none) = load(spec, folders, touched);
     let mut tokens = TokenTotals::default();
     let mut file = |f: &MemoryFile| {
         let lost = f.cut_off().map(|CutOff { lines, bytes }| {
@@ -110,11 +114,16 @@ pub fn load_counted(
     ProductMemory { product, reads_none, files, notes, tokens }
 }
 
-fn load(spec: &Spec, request: &LoadRequest<'_>) -> (LoadedFiles, Option<&'static str>) {
+fn load(
+    spec: &Spec,
+    folders: &ProjectFolders,
+    touched: &[PathBuf],
+) -> (LoadedFiles, Option<&'static str>) {
     match &spec.descriptor.files {
         MemoryFiles::None(why) => (LoadedFiles::default(), Some(*why)),
         MemoryFiles::Read { table, .. } => {
-            (spec.descriptor.product.load_files(spec.version, table, request), None)
+            let request = LoadRequest { table: table.clone(), folders, touched };
+            (spec.descriptor.product.load_files(spec.version, request), None)
         }
     }
 }

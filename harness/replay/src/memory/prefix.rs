@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ctxbench_core::tokens::o200k;
-use ctxbench_kit::memory::{Activation, Level, LoadRequest, MemoryFile, ProjectFolders};
+use ctxbench_kit::memory::{Activation, Level, MemoryFile, ProjectFolders};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::MemoryFiles;
 use ctxbench_util::plural::pluralize;
@@ -63,8 +63,7 @@ impl Prefixes {
 
 impl MemoryPrefix {
     fn read(spec: &Spec, folders: &ProjectFolders) -> MemoryPrefix {
-        let request = LoadRequest { folders, touched: &[] };
-        let (loaded, _) = load(spec, &request);
+        let (loaded, _) = load(spec, folders, &[]);
         let follows = matches!(spec.descriptor.files, MemoryFiles::Read { follows: true, .. });
         let mut files: Vec<(String, String)> = Vec::new();
         let (mut tokens, mut pending) = (0, 0);

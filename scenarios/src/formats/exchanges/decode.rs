@@ -5,15 +5,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crate::formats::prelude::*;
-use ctxbench_core::block::{Media, Role};
-use ctxbench_core::content::ToolCall;
+use ctxbench_core::block::{BlockKind, Draft};
 use ctxbench_core::request::Reply;
 use ctxbench_core::usage::Usage;
 use ctxbench_provider::wire::{Wire, event_data};
-use ctxbench_provider::{Content, Prompt, WireError};
+use ctxbench_provider::{Prompt, WireError};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// Number of removed parts by kind.
@@ -122,37 +120,21 @@ pub(super) fn counters(usage: &Usage) -> Option<Counters> {
 }
 
 /// Converts an item of a prompt, or returns `None` if it is empty.
-pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<MessagePart> {
-    let text = |t: &Arc<str>| Part::Text(t.clone());
-    Some(match content {
-        Content::Text(t) => match role {
-            Role::System | Role::Instructions | Role::Developer => {
-                MessagePart::Added(text(t), ContextPlace::System)
-            }
-            _ => MessagePart::Said(text(t)),
-        },
-        Content::Reasoning { text, encrypted } => {
-            MessagePart::reasoning(text, encrypted.as_deref())
+pub(super) fn prompt_piece(content: &Draft) -> Option<MessagePart> {
+    let text = || Part::Text(content.text.clone());
+    Some(match content.kind {
+        BlockKind::Base | BlockKind::Context => MessagePart::Added(text(), ContextPlace::System),
+        BlockKind::Output => {
+            let image = content.media.as_ref().map(|m| Part::Image((**m).clone()));
+            let words = (!content.text.is_empty() || image.is_none()).then(text);
+            let call_id = content.call_id().unwrap_or_default().to_string();
+            let pieces = words.into_iter().chain(image).map(MessagePart::Said).collect();
+            MessagePart::Result { call_id, pieces, is_error: content.is_error }
         }
-        Content::Call { id, name, arguments } => MessagePart::Said(Part::Call(ToolCall {
-            id: id.clone(),
-            name: name.clone(),
-            arguments: arguments.clone(),
-        })),
-        Content::Output { id, text: output, is_error, image } => {
-            let image = image.as_ref().map(|m| MessagePart::Said(Part::Image((**m).clone())));
-            let words =
-                (!output.is_empty() || image.is_none()).then(|| MessagePart::Said(text(output)));
-            let pieces = words.into_iter().chain(image).collect();
-            MessagePart::Result { call_id: id.to_string(), pieces, is_error: *is_error }
-        }
-        Content::Image(m) => {
-            let (media_type, url) = (m.media_type.to_string(), m.url.to_string());
-            MessagePart::Said(Part::Image(Media { media_type, url, name: None }))
-        }
-        Content::Compaction { text: t, .. } if !t.is_empty() => MessagePart::Said(text(t)),
-        Content::Compaction { .. } => MessagePart::Opaque,
-        Content::CompactionTrigger(_) => return None,
+        BlockKind::Compaction if content.text.is_empty() => MessagePart::Opaque,
+        BlockKind::Compaction => MessagePart::Said(text()),
+        BlockKind::CompactionTrigger => return None,
+        _ => MessagePart::Said(content.into()),
     })
 }
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{Draft, Role};
 use ctxbench_core::request::{Reply, Tools};
-use ctxbench_provider::{Content, Item, Prompt, wire};
+use ctxbench_provider::{Item, Prompt, wire};
 use ctxbench_util::plural::pluralize;
 
 use super::decode::{self, Unknown};
@@ -44,19 +44,18 @@ pub(super) struct ExchangeView {
 pub(super) struct Exchanges {
     pub(super) header: Header,
     pub(super) all: Vec<ExchangeView>,
-    pub(super) contents: HashMap<u64, (Role, Arc<Content>)>,
+    pub(super) contents: HashMap<u64, Arc<Draft>>,
     pub(super) tools: HashMap<u64, Arc<Tools>>,
     pub(super) hosts: BTreeSet<String>,
 }
 
 impl Exchanges {
-    pub(super) fn content(&self, hash: u64) -> (Role, &Content) {
-        let (role, content) = &self.contents[&hash];
-        (*role, content)
+    pub(super) fn content(&self, hash: u64) -> &Draft {
+        &self.contents[&hash]
     }
 
     pub(super) fn is_said(&self, hash: u64) -> bool {
-        self.content(hash).0 == Role::Assistant
+        self.content(hash).role == Role::Assistant
     }
 }
 
@@ -141,7 +140,7 @@ impl Exchanges {
         let mut placed: Vec<Placed> = Vec::with_capacity(items.len());
         for item in items {
             placed.push(Placed { hash: item.hash, message: item.message });
-            self.contents.entry(item.hash).or_insert((item.role, item.content));
+            self.contents.entry(item.hash).or_insert(item.content);
         }
         let standing = placed.drain(..begin).map(|p| p.hash).collect();
         let tools = tools.filter(|t| t.json.get().len() > 2).map_or(0, |tools| {

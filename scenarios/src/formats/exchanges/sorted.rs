@@ -10,10 +10,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::request::Reply;
-use ctxbench_provider::Content;
 
 use super::seen::{ExchangeView, Exchanges, Placed};
 
@@ -72,9 +71,8 @@ pub(super) fn of_a_kind(all: &Exchanges, a: &ExchangeView, b: &ExchangeView) -> 
 
 fn half_alike(all: &Exchanges, a: &ExchangeView, b: &ExchangeView) -> bool {
     let lines = |e: &ExchangeView| -> HashSet<&str> {
-        let texts = e.standing.iter().map(|h| all.content(*h).1);
-        let texts = texts.filter_map(|c| if let Content::Text(t) = c { Some(&**t) } else { None });
-        texts.flat_map(str::lines).map(str::trim).filter(|l| !l.is_empty()).collect()
+        let texts = e.standing.iter().map(|h| all.content(*h)).filter(|c| c.is_text());
+        texts.flat_map(|c| c.text.lines()).map(str::trim).filter(|l| !l.is_empty()).collect()
     };
     let (a, b) = (lines(a), lines(b));
     let least = a.len().min(b.len());
@@ -180,9 +178,9 @@ impl Sorter<'_> {
             }
         }
         let work = |p: &Placed| {
-            let (role, content) = self.all.content(p.hash);
-            matches!(role, Role::Assistant | Role::Tool)
-                || matches!(content, Content::Output { .. } | Content::Call { .. })
+            let content = self.all.content(p.hash);
+            matches!(content.role, Role::Assistant | Role::Tool)
+                || matches!(content.kind, BlockKind::Output | BlockKind::Call)
         };
         // Texts of the user are not sufficient, because programs put the same ones before every
         // conversation.
@@ -190,11 +188,9 @@ impl Sorter<'_> {
         let works = last_work.is_some();
         let begun = !before.iter().any(work) && known.len() == 1.max(before.len() / 2);
         let calls = |items: &[Placed]| -> HashSet<String> {
-            let id = |p: &Placed| match self.all.content(p.hash).1 {
-                Content::Call { id, .. } => Some(id.to_string()),
-                _ => None,
-            };
-            items.iter().filter_map(id).collect()
+            let contents = items.iter().map(|p| self.all.content(p.hash));
+            let calls = contents.filter(|c| c.kind == BlockKind::Call);
+            calls.filter_map(|c| Some(c.call_id()?.to_string())).collect()
         };
         let now = calls(items);
         let lost_calls = works && calls(before).iter().any(|id| !now.contains(id));
@@ -208,8 +204,8 @@ impl Sorter<'_> {
         let (before, items) = (&self.out.conversations[conversation].items, &self.view(i).items);
         let to = common(before, items);
         let is_user = |p: &Placed| {
-            let (role, content) = self.all.content(p.hash);
-            role == Role::User && matches!(content, Content::Text(_) | Content::Image { .. })
+            let content = self.all.content(p.hash);
+            content.role == Role::User && (content.is_text() || content.kind == BlockKind::Image)
         };
         let gone = before.get(to..)?;
         let replied = gone.iter().any(|p| self.all.is_said(p.hash));
@@ -227,15 +223,14 @@ impl Sorter<'_> {
             }
             let Ok(reply) = &self.view(by).reply else { continue };
             let shows = |at: &&usize| {
-                let (role, content) = self.all.content(self.view(i).items[**at].hash);
-                let reply_again = own && role == Role::Assistant;
-                match content {
-                    Content::Text(text) => !reply_again && holds(text, reply),
-                    Content::Compaction { text, opaque } => reply.parts.iter().any(|p| {
+                let content = self.all.content(self.view(i).items[**at].hash);
+                let reply_again = own && content.role == Role::Assistant;
+                match content.kind {
+                    BlockKind::Compaction => reply.parts.iter().any(|p| {
                         let Part::Compaction(Some(made)) = p else { return false };
-                        opaque.as_ref().is_some_and(|o| o == made) || text == made
+                        content.opaque.as_ref() == Some(made) || content.text == *made
                     }),
-                    _ => false,
+                    _ => content.is_text() && !reply_again && holds(&content.text, reply),
                 }
             };
             if let Some(at) = places.iter().find(shows) {

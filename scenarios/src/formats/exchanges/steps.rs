@@ -3,10 +3,9 @@
 
 use std::collections::HashSet;
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::model;
 use ctxbench_core::request::Reply;
-use ctxbench_provider::Content;
 
 use super::decode;
 use super::seen::{ExchangeView, Exchanges};
@@ -55,18 +54,16 @@ fn is_delegated(all: &Exchanges, sorted: &Sorted, conversation: usize) -> bool {
     let own = &sorted.conversations[conversation].exchanges;
     let first = &all.all[own[0]];
     let asked = first.items.iter().map(|p| all.content(p.hash));
-    let asked = asked.filter_map(|(role, content)| match content {
-        Content::Text(t) if role == Role::User && t.trim().len() >= 10 => Some(t.trim()),
-        _ => None,
-    });
+    let of_user = asked.filter(|c| c.role == Role::User && c.kind == BlockKind::User);
+    let asked = of_user.map(|c| c.text.trim()).filter(|text| text.len() >= 10);
     let prompts: HashSet<&str> = asked.collect();
     let words = last_words(all, own);
     let shown: HashSet<u64> = own.iter().flat_map(|i| &all.all[*i].items).map(|p| p.hash).collect();
-    all.contents.iter().filter(|(hash, _)| !shown.contains(hash)).any(|(_, (_, c))| match &**c {
-        Content::Call { arguments, .. } => {
-            escapes::from_str(arguments).is_ok_and(|v: Value| contains_prompt(&v, &prompts))
+    all.contents.iter().filter(|(hash, _)| !shown.contains(hash)).any(|(_, c)| match c.kind {
+        BlockKind::Call => {
+            escapes::from_str(&c.text).is_ok_and(|v: Value| contains_prompt(&v, &prompts))
         }
-        Content::Output { text, .. } => words.as_ref().is_some_and(|w| text.contains(w)),
+        BlockKind::Output => words.as_ref().is_some_and(|w| c.text.contains(w)),
         _ => false,
     })
 }
@@ -175,8 +172,9 @@ impl Turn<'_, '_> {
         let tools = std::mem::replace(&mut self.state.tools, seen.tools);
         if relation == Relation::Begins {
             for hash in &seen.standing {
-                if let Content::Text(text) = all.content(*hash).1 {
-                    self.push(StepKind::System(text.to_string()));
+                let content = all.content(*hash);
+                if matches!(content.kind, BlockKind::Base | BlockKind::Context) {
+                    self.push(StepKind::System(content.text.to_string()));
                 }
             }
             let list = all.tools.get(&seen.tools);
@@ -255,10 +253,7 @@ impl Turn<'_, '_> {
         let of_one = |a: &usize, b: &usize| {
             items[*a].message == items[*b].message && said(a) == said(b) && *b == a + 1
         };
-        let piece = |at: &usize| {
-            let (role, content) = all.content(items[*at].hash);
-            decode::prompt_piece(content, role)
-        };
+        let piece = |at: &usize| decode::prompt_piece(all.content(items[*at].hash));
         let asks = self.is_summary && self.place.view == View::Both;
         let groups: Vec<&[usize]> = new.chunk_by(of_one).collect();
         let n = groups.len();

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::request::{ContentBlock, output_of};
+use crate::prompt;
 use crate::wire::format::WireError;
 use crate::wire::json::{self, Text, object, opt, sane};
 use ctxbench_core::content::{Part, ToolCall};
@@ -205,5 +206,5 @@ fn reply_part(p: ContentBlock<'_>) -> Result<Part, WireError> {
         }));
     }
     let other = WireError::unsupported("reply part", &p.kind);
-    p.into_content()?.into_part().ok_or(other)
+    prompt::reply_part(p.into_content()?).ok_or(other)
 }

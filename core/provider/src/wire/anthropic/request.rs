@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
-use crate::prompt::{Content, Item, Prompt};
+use crate::prompt::{Item, Prompt, plain};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, object_of, opt, or_empty, unwrapped};
 use crate::wire::plan::{output, turns};
 use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
-use ctxbench_core::block::{Block, Media, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools};
 use ctxbench_core::usage::Ttl;
 
@@ -298,12 +298,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         last.cache.get_or_insert(c.ttl);
     }
     if let Some(c) = body.compaction {
-        items.push(Item::new(
-            Role::User,
-            Content::CompactionTrigger(or_empty(c.instructions)),
-            0,
-            None,
-        ));
+        let text = or_empty(c.instructions);
+        let trigger = Draft::text(BlockKind::CompactionTrigger, Role::User, text);
+        items.push(Item::new(Role::User, trigger, 0, None));
     }
     Ok(Prompt {
         max_tokens: body.max_tokens,
@@ -322,9 +319,7 @@ fn push(
     content: OneOrMany<'_, ContentBlock<'_>>,
 ) -> Result<(), WireError> {
     match content {
-        OneOrMany::One(t) => {
-            items.push(Item::new(role, Content::Text(t.into_shared()), message, None))
-        }
+        OneOrMany::One(t) => items.push(Item::new(role, plain(t.into_shared()), message, None)),
         OneOrMany::Many(parts) => {
             for p in parts {
                 let cache = p.cache_control.map(|c| c.ttl);
@@ -337,38 +332,31 @@ fn push(
 }
 
 impl ContentBlock<'_> {
-    pub(crate) fn into_content(self) -> Result<Content, WireError> {
+    pub(crate) fn into_content(self) -> Result<Draft, WireError> {
         let missing = |field| WireError::Missing { field, in_what: "content part" };
         Ok(match &*self.kind {
-            "text" => Content::Text(self.text.ok_or(missing("text"))?.into_shared()),
-            "thinking" => {
-                Content::Reasoning { text: or_empty(self.thinking), encrypted: opt(self.signature) }
-            }
-            "redacted_thinking" => {
-                Content::Reasoning { text: "".into(), encrypted: opt(self.data) }
-            }
-            "tool_use" => Content::Call {
-                id: self.id.ok_or(missing("id"))?.into_shared(),
-                name: self.name.ok_or(missing("name"))?.into_shared(),
-                arguments: unwrapped(self.input.as_deref()),
-            },
+            "text" => plain(self.text.ok_or(missing("text"))?.into_shared()),
+            "thinking" => Draft::reasoning(or_empty(self.thinking), opt(self.signature)),
+            "redacted_thinking" => Draft::reasoning("", opt(self.data)),
+            "tool_use" => Draft::call(
+                self.id.ok_or(missing("id"))?.into_shared(),
+                self.name.ok_or(missing("name"))?.into_shared(),
+                unwrapped(self.input.as_deref()),
+            ),
             "tool_result" => {
-                let (text, image) = output_of(self.content.flatten())?;
+                let (text, media) = output_of(self.content.flatten())?;
+                let id = self.tool_use_id.ok_or(missing("tool_use_id"))?.into_shared();
                 let is_error = self.is_error.unwrap_or(false);
-                Content::Output {
-                    id: self.tool_use_id.ok_or(missing("tool_use_id"))?.into_shared(),
-                    text,
-                    is_error,
-                    image,
-                }
+                Draft { media, ..Draft::output(id, "".into(), text, is_error) }
             }
             "image" | "document" => {
-                Content::Image(self.source.ok_or(missing("source"))?.media(&self.kind))
+                Draft::image(self.source.ok_or(missing("source"))?.media(&self.kind))
             }
-            "compaction" => Content::Compaction {
-                text: output_of(self.content.flatten())?.0,
-                opaque: opt(self.encrypted_content.flatten().or(self.signature)),
-            },
+            "compaction" => {
+                let (text, _) = output_of(self.content.flatten())?;
+                let opaque = opt(self.encrypted_content.flatten().or(self.signature));
+                Draft { opaque, ..Draft::text(BlockKind::Compaction, Role::Assistant, text) }
+            }
             other => return Err(WireError::unsupported("content part", other)),
         })
     }
@@ -377,7 +365,7 @@ impl ContentBlock<'_> {
 /// Returns text and first image of nested content.
 pub(crate) fn output_of(
     content: Option<OneOrMany<'_, ContentBlock<'_>>>,
-) -> Result<(Arc<str>, Option<Box<Media>>), WireError> {
+) -> Result<(Arc<str>, Option<Arc<Media>>), WireError> {
     let parts = match content {
         None => return Ok(("".into(), None)),
         Some(OneOrMany::One(t)) => return Ok((t.into_shared(), None)),
@@ -388,7 +376,7 @@ pub(crate) fn output_of(
         match (&*p.kind, p.text, p.source) {
             ("text", Some(t), _) => text.push_str(t.as_str()),
             ("image" | "document", _, Some(s)) => {
-                image = image.or(Some(Box::new(s.media(&p.kind))))
+                image = image.or(Some(Arc::new(s.media(&p.kind))))
             }
             (other, ..) => {
                 return Err(WireError::unsupported("part of a tool result", other));

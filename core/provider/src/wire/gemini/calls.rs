@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Role};
 
-use crate::prompt::{Content, Prompt};
+use crate::prompt::Prompt;
 
 /// The calls of a conversation so far.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(super) fn out_of_turn(prompt: &Prompt) -> Option<String> {
     let talk: Vec<_> = prompt.items.iter().filter(|i| i.message > 0).collect();
     talk.chunk_by(|a, b| a.message == b.message)
         .scan(None, |before: &mut Option<Role>, turn| {
-            let calls = turn.iter().any(|i| matches!(*i.content, Content::Call { .. }));
+            let calls = turn.iter().any(|i| i.kind == BlockKind::Call);
             let refused = calls && !matches!(before, Some(Role::User | Role::Tool));
             *before = turn.first().map(|i| i.role);
             Some(refused)

@@ -7,13 +7,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ctxbench_core::block::Media;
+use ctxbench_core::block::{BlockKind, Draft, Media};
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::calls::OpenCalls;
-use crate::prompt::Content;
+use crate::prompt::plain;
 use crate::wire::format::WireError;
 use crate::wire::json::{Text, opt, or_empty, unwrapped};
 use crate::wire::slot::{PDF, data_url};
@@ -193,37 +193,38 @@ impl<'a> GeminiPart<'a> {
         Some(Media { media_type, url: file_uri.into_shared().to_string(), name: None })
     }
 
-    fn read(mut self, found: &mut Vec<Content>, calls: &mut OpenCalls) -> Result<(), WireError> {
+    fn read(mut self, found: &mut Vec<Draft>, calls: &mut OpenCalls) -> Result<(), WireError> {
         let missing = |field| WireError::Missing { field, in_what: "part" };
         let signature = opt(self.thought_signature.take()).filter(|s| !NO_THOUGHT.contains(&&**s));
         if self.thought {
-            let text = or_empty(self.text);
-            found.push(Content::Reasoning { text, encrypted: signature });
+            found.push(Draft::reasoning(or_empty(self.text), signature));
             return Ok(());
         }
         let is_signed = signature.is_some();
         if is_signed {
             match found.last_mut() {
-                Some(Content::Reasoning { encrypted: sealed @ None, .. }) => *sealed = signature,
-                _ => found.push(Content::Reasoning { text: "".into(), encrypted: signature }),
+                Some(last) if last.kind == BlockKind::Reasoning && last.opaque.is_none() => {
+                    last.opaque = signature;
+                }
+                _ => found.push(Draft::reasoning("", signature)),
             }
         }
         found.push(if let Some(c) = self.function_call.take() {
             let name = c.name.ok_or(missing("functionCall.name"))?.into_shared();
             let id = calls.call(opt(c.id), &name);
-            Content::Call { id, name, arguments: unwrapped(c.args.as_deref()) }
+            Draft::call(id, name, unwrapped(c.args.as_deref()))
         } else if let Some(mut r) = self.function_response.take() {
             let id = calls.result(opt(r.id), &or_empty(r.name));
             let (text, is_error) = match r.response {
                 Returned::Output(text) => (text, false),
                 Returned::Error(text) => (text, true),
             };
-            let image = r.parts.iter_mut().find_map(GeminiPart::take_file).map(Box::new);
-            Content::Output { id, text: text.into_shared(), is_error, image }
+            let media = r.parts.iter_mut().find_map(GeminiPart::take_file).map(Arc::new);
+            Draft { media, ..Draft::output(id, "".into(), text.into_shared(), is_error) }
         } else if let Some(m) = self.take_file() {
-            Content::Image(m)
+            Draft::image(m)
         } else if let Some(text) = self.text {
-            Content::Text(text.into_shared())
+            plain(text.into_shared())
         } else {
             // A signature may be on an empty part.
             let known = "text, functionCall, functionResponse, inlineData or fileData";
@@ -272,7 +273,7 @@ impl<'a> Parts<'a> {
         Parts(signed)
     }
 
-    pub(super) fn contents(self, calls: &mut OpenCalls) -> Result<Vec<Content>, WireError> {
+    pub(super) fn contents(self, calls: &mut OpenCalls) -> Result<Vec<Draft>, WireError> {
         let mut found = Vec::with_capacity(self.0.len());
         for part in self.0 {
             part.read(&mut found, calls)?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calls::OpenCalls;
 use super::part::{GeminiPart, Parts};
-use crate::prompt::Content;
+use crate::prompt::reply_part;
 use crate::wire::format::WireError;
 use crate::wire::json::{self, Text, object, opt, sane};
 use crate::wire::openai::{done, reported_usage};
@@ -145,7 +145,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     }
     let (turn, finish) = candidate.map_or((None, None), |c| (c.content, c.finish_reason));
     let said = turn.map_or(Ok(Vec::new()), |t| t.parts.contents(&mut OpenCalls::default()))?;
-    let parts: Vec<Part> = said.into_iter().filter_map(Content::into_part).collect();
+    let parts: Vec<Part> = said.into_iter().filter_map(reply_part).collect();
     let stop = match finish.as_deref() {
         Some("MAX_TOKENS") => StopReason::MaxTokens,
         Some(reason) if REFUSALS.contains(&reason) => StopReason::Refusal,

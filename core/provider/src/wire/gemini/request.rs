@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use ctxbench_core::block::{Block, Role};
+use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::request::{Request, Tools};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::calls::OpenCalls;
 use super::part::{GeminiPart, Parts, Returned};
-use crate::prompt::{Content, Item, Prompt};
+use crate::prompt::{Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, Text, object_of};
 use crate::wire::slot::{BlockForm, Slot};
@@ -136,7 +136,7 @@ pub(super) fn prompt(model: &str, body: GeminiRequest<'_>) -> Result<Prompt, Wir
     for (i, turn) in body.contents.into_iter().enumerate() {
         let role = role(turn.role.as_deref())?;
         for content in turn.parts.contents(&mut calls)? {
-            let role = if matches!(content, Content::Output { .. }) { Role::Tool } else { role };
+            let role = if content.kind == BlockKind::Output { Role::Tool } else { role };
             items.push(Item::new(role, content, i + 1, None));
         }
     }

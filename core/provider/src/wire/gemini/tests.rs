@@ -8,7 +8,6 @@ use ctxbench_core::usage::Usage;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::prompt::{Content, Item};
 use crate::wire::tests::{block, conversation, file, model, request};
 
 const PATH: &str = "/v1beta/models/m:generateContent";
@@ -101,17 +100,18 @@ fn what_other_clients_write_is_understood() {
     let shown: Vec<(Role, String)> = p
         .items
         .iter()
-        .map(|Item { role, content, .. }| {
-            let text = match &**content {
-                Content::Reasoning { text, encrypted } => format!("thought {text:?} {encrypted:?}"),
-                Content::Call { id, arguments, .. } => format!("call {id} {arguments}"),
-                Content::Output { id, text, is_error, image } => {
-                    format!("result {id} {text} {is_error} {}", image.is_some())
+        .map(|i| {
+            let (id, text) = (i.call_id().unwrap_or_default(), i.text());
+            let text = match (i.kind, &i.media) {
+                (BlockKind::Reasoning, _) => format!("thought {text:?} {:?}", i.opaque),
+                (BlockKind::Call, _) => format!("call {id} {text}"),
+                (BlockKind::Output, media) => {
+                    format!("result {id} {text} {} {}", i.is_error, media.is_some())
                 }
-                Content::Image(m) => format!("{} {}", m.media_type, m.url),
-                other => format!("{other:?}"),
+                (_, Some(m)) => format!("{} {}", m.media_type, m.url),
+                (_, None) => format!("Text({text:?})"),
             };
-            (*role, text)
+            (i.role, text)
         })
         .collect();
     let expected = [
@@ -142,11 +142,8 @@ fn results_without_ids_answer_calls_that_have_some() {
     };
     let ids = |results: Value| -> Vec<String> {
         let items = decode(&talk(results)).unwrap().items;
-        let id = |i: &Item| match &*i.content {
-            Content::Output { id, .. } => Some(id.to_string()),
-            _ => None,
-        };
-        items.iter().filter_map(id).collect()
+        let results = items.iter().filter(|i| i.kind == BlockKind::Output);
+        results.filter_map(|i| Some(i.call_id()?.to_string())).collect()
     };
     let named = |id: Value| json!({"functionResponse": {"id": id, "name": "a", "response": {}}});
     let bare = || json!({"functionResponse": {"name": "a", "response": {}}});

@@ -9,7 +9,7 @@ use ctxbench_core::request::{Reply, StopReason};
 use serde::{Deserialize, Serialize};
 
 use super::request::{ChatCall, ChatMessage};
-use crate::prompt::Content;
+use crate::prompt::reply_part;
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text};
 use crate::wire::openai::{Names, OpenAiUsage, done, encoded_usage, reply, reported_usage};
@@ -78,12 +78,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
         .into_iter()
         .next()
         .ok_or(WireError::Missing { field: "choices[0]", in_what: "reply" })?;
-    let parts: Vec<Part> = choice
-        .message
-        .contents(Role::Assistant)?
-        .into_iter()
-        .filter_map(Content::into_part)
-        .collect();
+    let parts: Vec<Part> =
+        choice.message.contents(Role::Assistant)?.into_iter().filter_map(reply_part).collect();
     let stop = match choice.finish_reason.as_deref() {
         Some("length") => StopReason::MaxTokens,
         Some("content_filter") => StopReason::Refusal,

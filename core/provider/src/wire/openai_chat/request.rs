@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_with::skip_serializing_none;
 
-use crate::prompt::{Content, Item, Prompt};
+use crate::prompt::{Item, Prompt, plain};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
 use crate::wire::openai::{self, result};
 use crate::wire::plan::{joins, number, output, texts};
 use crate::wire::slot::{BlockForm, PDF, Slot, image_at, pdf_at};
-use ctxbench_core::block::{Block, Media, Role};
+use ctxbench_core::block::{Block, Draft, Media, Role};
 use ctxbench_core::request::{Request, Tools};
 
 #[derive(Deserialize, Serialize)]
@@ -111,7 +111,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let message = |group: &[Slot]| match group[0].role {
         Role::Assistant => assistant(group, block),
         Role::Tool => tool(block(&group[0])),
-        role => plain(role, group, block),
+        role => plain_message(role, group, block),
     };
     json::bytes(&ChatRequest {
         model: Text::Plain(&request.model.name),
@@ -122,7 +122,11 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     })
 }
 
-fn plain<'a>(role: Role, group: &[Slot], block: impl Fn(&Slot) -> &'a Block) -> ChatMessage<'a> {
+fn plain_message<'a>(
+    role: Role,
+    group: &[Slot],
+    block: impl Fn(&Slot) -> &'a Block,
+) -> ChatMessage<'a> {
     let parts = |s: &Slot| match (s.show, &block(s).media) {
         (BlockForm::Image, Some(m)) => vec![media(m)],
         _ => texts(block(s), text),
@@ -188,11 +192,11 @@ impl<'a> ChatCall<'a> {
 }
 
 impl ContentPart<'_> {
-    fn into_content(self) -> Result<Content, WireError> {
+    fn into_content(self) -> Result<Draft, WireError> {
         Ok(match (&*self.kind, self.text, self.image_url, self.file) {
-            ("text", Some(t), ..) => Content::Text(t.into_shared()),
-            ("image_url", _, Some(u), _) => Content::Image(image_at(u.url.as_str())),
-            ("file", _, _, Some(f)) => Content::Image(pdf_at(f.file_data.as_str())),
+            ("text", Some(t), ..) => plain(t.into_shared()),
+            ("image_url", _, Some(u), _) => Draft::image(image_at(u.url.as_str())),
+            ("file", _, _, Some(f)) => Draft::image(pdf_at(f.file_data.as_str())),
             (other, ..) => {
                 return Err(WireError::unsupported("content part", other));
             }
@@ -233,15 +237,15 @@ impl<'a> ChatMessage<'a> {
         }
     }
 
-    pub(crate) fn contents(self, role: Role) -> Result<Vec<Content>, WireError> {
+    pub(crate) fn contents(self, role: Role) -> Result<Vec<Draft>, WireError> {
         let mut found = Vec::with_capacity(2 + self.tool_calls.len());
         let encrypted = opt(self.reasoning_details.into_iter().find_map(|d| d.data));
         if self.reasoning_content.is_some() || encrypted.is_some() {
-            found.push(Content::Reasoning { text: or_empty(self.reasoning_content), encrypted });
+            found.push(Draft::reasoning(or_empty(self.reasoning_content), encrypted));
         }
         let parts = match self.content {
             None => None,
-            Some(OneOrMany::One(t)) => Some(vec![Content::Text(t.into_shared())]),
+            Some(OneOrMany::One(t)) => Some(vec![plain(t.into_shared())]),
             Some(OneOrMany::Many(parts)) => {
                 let parts = parts.into_iter().map(ContentPart::into_content);
                 Some(parts.collect::<Result<_, _>>()?)
@@ -256,12 +260,9 @@ impl<'a> ChatMessage<'a> {
             Some(parts) => found.extend(openai::joined(parts)),
             None => {}
         }
-        let call = |c: ChatCall<'_>| Content::Call {
-            id: c.id.into_shared(),
-            name: c.function.name.into_shared(),
-            arguments: c.function.arguments.into_shared(),
-        };
-        found.extend(self.tool_calls.into_iter().map(call));
+        found.extend(self.tool_calls.into_iter().map(|ChatCall { id, function: f, .. }| {
+            Draft::call(id.into_shared(), f.name.into_shared(), f.arguments.into_shared())
+        }));
         Ok(found)
     }
 }

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Reply, StopReason};
 use serde::{Deserialize, Serialize};
 
 use super::request::{ContentPart, InputItem, contents};
-use crate::prompt::{Content, Item, Prompt};
+use crate::prompt::{Item, Prompt, reply_part};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, Text};
 use crate::wire::openai::{Names, OpenAiUsage, done, encoded_usage, reply, reported_usage};
@@ -94,16 +94,14 @@ fn item(id: String, p: &Part) -> InputItem<'_> {
 /// Encodes the response of `/responses/compact`: the user's messages of the prompt, then the reply's
 /// compaction, which covers earlier ones.
 pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) -> Vec<u8> {
-    let is_kept = |i: &&Item| {
-        i.role == Role::User && matches!(*i.content, Content::Text(_) | Content::Image { .. })
-    };
+    let is_kept = |i: &&Item| i.role == Role::User && (i.is_text() || i.kind == BlockKind::Image);
     let kept: Vec<&Item> = prompt.items.iter().filter(is_kept).collect();
-    let part = |item: &&'_ Item| match &*item.content {
-        Content::Image(m) => ContentPart {
+    let part = |item: &&'_ Item| match &item.media {
+        Some(m) => ContentPart {
             detail: Some("auto"),
             ..ContentPart::image(Text::Shared(m.url.as_str().into()))
         },
-        _ => ContentPart::text("input_text", Text::Shared(item.text().into())),
+        None => ContentPart::text("input_text", Text::Shared(item.text().into())),
     };
     let message = |group: &[&Item]| InputItem {
         id: Some(format!("msg_{}", group[0].message)),
@@ -129,10 +127,10 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let mut parts = Vec::with_capacity(body.output.len());
     for item in body.output {
         if item.kind == "message" {
-            parts.extend(contents(item.content)?.into_iter().filter_map(Content::into_part));
+            parts.extend(contents(item.content)?.into_iter().filter_map(reply_part));
             continue;
         }
-        parts.extend(item.into_content()?.into_part());
+        parts.extend(reply_part(item.into_content()?));
     }
     let reason = body.incomplete_details.flatten().and_then(|d| d.reason);
     let only_compaction =

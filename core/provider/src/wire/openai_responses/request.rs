@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_with::skip_serializing_none;
 
-use crate::prompt::{Content, Item, Prompt};
+use crate::prompt::{Item, Prompt, plain};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
 use crate::wire::openai::{self, result};
 use crate::wire::plan::{joins, number, output, texts};
 use crate::wire::slot::{BlockForm, PDF, Slot, data_url, image_at, pdf_at};
-use ctxbench_core::block::{Block, Media, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Tools};
 
 #[skip_serializing_none]
@@ -210,12 +210,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let mut items = Vec::new();
     let mut tools: Vec<&RawValue> = body.tools.into_iter().collect();
     if let Some(t) = body.instructions {
-        items.push(Item::new(Role::Instructions, Content::Text(t.into_shared()), 0, None));
+        items.push(Item::new(Role::Instructions, plain(t.into_shared()), 0, None));
     }
     match body.input {
-        OneOrMany::One(t) => {
-            items.push(Item::new(Role::User, Content::Text(t.into_shared()), 1, None))
-        }
+        OneOrMany::One(t) => items.push(Item::new(Role::User, plain(t.into_shared()), 1, None)),
         OneOrMany::Many(entries) => {
             items.reserve(entries.len());
             for (i, e) in entries.into_iter().enumerate() {
@@ -263,7 +261,9 @@ impl InputItem<'_> {
                 let id = self.call_id.ok_or(missing("call_id"))?.into_shared();
                 (Role::Tool, result(id, contents(self.output)?))
             }
-            "compaction_trigger" => (Role::User, Content::CompactionTrigger("".into())),
+            "compaction_trigger" => {
+                (Role::User, Draft::text(BlockKind::CompactionTrigger, Role::User, ""))
+            }
             _ => (Role::Assistant, self.into_content()?),
         };
         items.push(Item::new(role, content, message, None));
@@ -271,27 +271,26 @@ impl InputItem<'_> {
     }
 
     /// Returns the content of an item that the model made, except a message.
-    pub(crate) fn into_content(self) -> Result<Content, WireError> {
+    pub(crate) fn into_content(self) -> Result<Draft, WireError> {
         Ok(match &*self.kind {
-            "reasoning" => Content::Reasoning {
-                text: {
-                    let parts = self.summary.into_iter().flatten().filter_map(|p| p.text);
-                    parts.map(|t| t.as_str().to_string()).collect::<String>().into()
-                },
-                encrypted: opt(self.encrypted_content),
-            },
+            "reasoning" => {
+                let parts = self.summary.into_iter().flatten().filter_map(|p| p.text);
+                let text: String = parts.map(|t| t.as_str().to_string()).collect();
+                Draft::reasoning(text, opt(self.encrypted_content))
+            }
             // A custom tool has text as input instead of JSON.
             "function_call" | "custom_tool_call" => {
                 let custom = self.kind == "custom_tool_call";
-                Content::Call {
-                    id: self.call_id.ok_or(missing("call_id"))?.into_shared(),
-                    name: self.name.ok_or(missing("name"))?.into_shared(),
-                    arguments: or_empty(if custom { self.input } else { self.arguments }),
-                }
+                Draft::call(
+                    self.call_id.ok_or(missing("call_id"))?.into_shared(),
+                    self.name.ok_or(missing("name"))?.into_shared(),
+                    or_empty(if custom { self.input } else { self.arguments }),
+                )
             }
-            "compaction" => {
-                Content::Compaction { text: "".into(), opaque: opt(self.encrypted_content) }
-            }
+            "compaction" => Draft {
+                opaque: opt(self.encrypted_content),
+                ..Draft::text(BlockKind::Compaction, Role::Assistant, "")
+            },
             other => return Err(WireError::unsupported("conversation item", other)),
         })
     }
@@ -304,10 +303,10 @@ fn missing(field: &'static str) -> WireError {
 /// Returns texts and images of a message; neighbouring texts are parts of one.
 pub(crate) fn contents(
     content: Option<OneOrMany<'_, ContentPart<'_>>>,
-) -> Result<Vec<Content>, WireError> {
+) -> Result<Vec<Draft>, WireError> {
     let parts = match content {
         None => return Ok(Vec::new()),
-        Some(OneOrMany::One(t)) => return Ok(vec![Content::Text(t.into_shared())]),
+        Some(OneOrMany::One(t)) => return Ok(vec![plain(t.into_shared())]),
         Some(OneOrMany::Many(parts)) => parts,
     };
     let parts = parts.into_iter().map(ContentPart::into_content);
@@ -315,13 +314,13 @@ pub(crate) fn contents(
 }
 
 impl ContentPart<'_> {
-    fn into_content(self) -> Result<Content, WireError> {
+    fn into_content(self) -> Result<Draft, WireError> {
         Ok(match (&*self.kind, self.text, self.image_url, self.file_data.or(self.file_url)) {
             ("input_text" | "output_text" | "text" | "refusal", Some(t), ..) => {
-                Content::Text(t.into_shared())
+                plain(t.into_shared())
             }
-            ("input_image", _, Some(u), _) => Content::Image(image_at(u.as_str())),
-            ("input_file", _, _, Some(u)) => Content::Image(pdf_at(u.as_str())),
+            ("input_image", _, Some(u), _) => Draft::image(image_at(u.as_str())),
+            ("input_file", _, _, Some(u)) => Draft::image(pdf_at(u.as_str())),
             (other, ..) => {
                 return Err(WireError::unsupported("content part", other));
             }

@@ -12,7 +12,7 @@ use ctxbench_conform::record::{
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
 use ctxbench_core::request;
-use ctxbench_provider::{Content, Item};
+use ctxbench_provider::Item;
 use serde_json::Value;
 
 use super::events::{self, SentTexts};
@@ -101,8 +101,8 @@ fn sent_texts<'a>(
 ) -> SentTexts<'a> {
     let mut outputs = HashMap::new();
     for item in asked.iter().flat_map(|r| &r.pieces).flat_map(|p| p.items) {
-        if let Content::Output { id, text, .. } = &*item.content {
-            outputs.entry(&**id).or_insert(&**text);
+        if let (BlockKind::Output, Some(id)) = (item.kind, item.call_id()) {
+            outputs.entry(id).or_insert(item.text());
         }
     }
     let mut said = HashMap::new();
@@ -206,14 +206,11 @@ impl CaseWriter<'_> {
             cache: piece.items.iter().any(|i| i.cache.is_some()),
             ..CaseItem::default()
         };
-        match &*first.content {
-            Content::Call { id, name, .. } => {
-                (out.id, out.name) = (Some(id.to_string()), Some(name.to_string()));
-            }
-            Content::Output { id, .. } => out.id = Some(id.to_string()),
-            Content::Reasoning { encrypted: Some(e), .. } => out.encrypted_bytes = Some(e.len()),
-            _ => {}
-        }
+        out.id = first.call_id().map(str::to_string);
+        let call = first.call.as_ref().filter(|_| first.kind == BlockKind::Call);
+        out.name = call.map(|c| c.name.to_string());
+        let sealed = first.opaque.as_ref().filter(|_| first.kind == BlockKind::Reasoning);
+        out.encrypted_bytes = sealed.map(|e| e.len());
         let text = first.text();
         let said = match sort {
             Classification::Constant(..) => {
@@ -358,10 +355,9 @@ fn count_chars(text: &str, out: &mut FixedText) {
 
 /// Returns the text of an item, or its opaque payload.
 fn sent(item: &Item) -> &str {
-    match &*item.content {
-        Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o,
-        _ => item.text(),
-    }
+    let opaque = item.opaque.as_deref();
+    let opaque = opaque.filter(|_| item.kind == BlockKind::Compaction && item.text.is_empty());
+    opaque.unwrap_or(item.text())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use ctxbench_conform::record::CasePiece;
 use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 
 /// Minimum length of a message that is searched for in a longer text, bytes. Shorter ones match by
 /// chance.
@@ -13,7 +13,7 @@ const BEGINNING: usize = 200;
 /// Returns the pieces of a request. With `apart` every text of a message is a separate piece. `said`
 /// are the messages of the user.
 pub(super) fn pieces<'a>(prompt: &'a Prompt, apart: bool, said: &[&str]) -> Vec<CasePiece<'a>> {
-    let text = |i: &Item| matches!(*i.content, Content::Text(_));
+    let text = |i: &Item| i.is_text();
     let together = |a: &Item, b: &Item| {
         let one = a.message == b.message && a.role == b.role && a.role != Role::Assistant;
         !apart && one && text(a) && text(b)
@@ -24,13 +24,12 @@ pub(super) fn pieces<'a>(prompt: &'a Prompt, apart: bool, said: &[&str]) -> Vec<
     let piece = |items: &'a [Item]| {
         let first = &items[0];
         // All texts that are not the model's are the user's in a case.
-        let kind = match first.block_kind() {
+        let kind = match first.kind {
             BlockKind::Base | BlockKind::Context => BlockKind::User,
             kind => kind,
         };
         // Some APIs send results of tools in the role of the user.
-        let is_result = matches!(*first.content, Content::Output { .. });
-        let role = if is_result { Role::Tool } else { first.role };
+        let role = if kind == BlockKind::Output { Role::Tool } else { first.role };
         let texts: Vec<&str> = items.iter().map(Item::text).collect();
         let of_user = kind == BlockKind::User && role == Role::User;
         let said = !of_user || texts.iter().any(|text| contains_message(text, said));

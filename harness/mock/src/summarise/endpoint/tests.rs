@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Draft, Role};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::StopReason;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt, plain};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -20,18 +20,9 @@ use crate::summarise::{Summariser, summarise};
 const SECRET: &str = "cassette-test-key-4711-abcdef";
 
 fn prompt(words: &str) -> Prompt {
-    let text = |role, t: &str, message| Item::new(role, Content::Text(t.into()), message, None);
-    let call = Content::Call {
-        id: "c1".into(),
-        name: "read_file".into(),
-        arguments: r#"{"path":"a.ts"}"#.into(),
-    };
-    let output = Content::Output {
-        id: "c1".into(),
-        text: "listen(8443)".into(),
-        is_error: false,
-        image: None,
-    };
+    let text = |role, t: &str, message| Item::new(role, plain(t), message, None);
+    let call = Draft::call("c1".into(), "read_file".into(), r#"{"path":"a.ts"}"#.into());
+    let output = Draft::output("c1".into(), "".into(), "listen(8443)".into(), false);
     let items = vec![
         text(Role::System, "You are a coding agent.", 0),
         text(Role::User, words, 1),
@@ -267,7 +258,7 @@ fn a_key_leaves_the_machine_encrypted_only() {
 fn the_hash_is_that_of_model_messages_and_limit() {
     // sha256 of {"max_tokens":10,"messages":[{"role":"user","content":"a"}],"model":"m"}, by
     // sha256sum.
-    let items = vec![Item::new(Role::User, Content::Text("a".into()), 1, None)];
+    let items = vec![Item::new(Role::User, plain("a"), 1, None)];
     let of = |limit, model| {
         let p = Prompt { max_tokens: Some(limit), ..Prompt::new("", items.clone()) };
         wire::Question::new(&p, Some(model)).hash()
@@ -278,8 +269,9 @@ fn the_hash_is_that_of_model_messages_and_limit() {
 
 #[test]
 fn conversations_become_what_servers_take() {
-    let item = |role, text: &str| Item::new(role, Content::Text(text.into()), 1, None);
-    let trigger = Item::new(Role::User, Content::CompactionTrigger("".into()), 2, None);
+    let item = |role, text: &str| Item::new(role, plain(text), 1, None);
+    let trigger = Draft::text(BlockKind::CompactionTrigger, Role::User, "");
+    let trigger = Item::new(Role::User, trigger, 2, None);
     let items = vec![item(Role::Assistant, "b"), item(Role::Developer, "rule"), trigger];
     let p = Prompt { items, max_tokens: None, ..prompt("") };
     let body: Value = serde_json::from_slice(

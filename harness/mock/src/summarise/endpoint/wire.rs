@@ -4,9 +4,9 @@
 //! the text. A server would refuse calls without their definitions, results without their calls and
 //! reasoning without its signature, and a summary needs none of these.
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::request::StopReason;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Item, Prompt};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -110,17 +110,20 @@ impl Question {
 }
 
 fn words(item: &Item) -> String {
-    match &*item.content {
-        Content::Text(t) | Content::Compaction { text: t, .. } => t.to_string(),
-        Content::Call { name, arguments, .. } => format!("[call of {name}] {arguments}"),
-        Content::Output { text, is_error, image, .. } => {
-            let mark = if *is_error { "[error of the tool]" } else { "[result of the tool]" };
-            format!("{mark}\n{text}{}", if image.is_some() { "\n[an image]" } else { "" })
+    let text = item.text();
+    match item.kind {
+        BlockKind::Call => {
+            let name = item.call.as_ref().map_or("", |c| &c.name);
+            format!("[call of {name}] {text}")
         }
-        Content::Image { .. } => "[an image]".to_string(),
-        Content::CompactionTrigger(t) if t.trim().is_empty() => ASK.to_string(),
-        Content::CompactionTrigger(t) => t.to_string(),
-        Content::Reasoning { .. } => String::new(),
+        BlockKind::Output => {
+            let mark = if item.is_error { "[error of the tool]" } else { "[result of the tool]" };
+            format!("{mark}\n{text}{}", if item.media.is_some() { "\n[an image]" } else { "" })
+        }
+        BlockKind::Image => "[an image]".to_string(),
+        BlockKind::CompactionTrigger if text.trim().is_empty() => ASK.to_string(),
+        BlockKind::Reasoning => String::new(),
+        _ => text.to_string(),
     }
 }
 
