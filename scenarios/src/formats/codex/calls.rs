@@ -136,7 +136,8 @@ impl RolloutCalls {
         };
         record.counters.billing.web_searches = std::mem::take(&mut self.searches);
         if let Some(id) = record.counters.billing.call_id.take_if(|_| !record.is_record) {
-            record.counters.billing.call_id = Some(format!("{id} {:x}", said(&of, steps)).into());
+            record.counters.billing.call_id =
+                Some(format!("{id} {:x}", hash_of(&of, steps)).into());
         }
         let mut pieces = Vec::new();
         let first = of.first().copied().unwrap_or_default();
@@ -157,7 +158,7 @@ impl RolloutCalls {
 }
 
 /// Hashes what these steps of a reply tell, without reasoning, which forks may leave out.
-fn said(of: &[usize], steps: &[RecordingStep]) -> u64 {
+fn hash_of(of: &[usize], steps: &[RecordingStep]) -> u64 {
     let pieces = of.iter().flat_map(|n| match &steps[*n].what {
         StepKind::Reply(reply) => &*reply.pieces,
         _ => &[],
