@@ -1,5 +1,7 @@
 //! Session JSONL, the canonical form: a header line, then one entry per line.
 
+use std::borrow::Cow;
+use std::io::BufRead;
 use std::ops::ControlFlow;
 
 use ctxbench_formats::lines::LineReader;
@@ -10,8 +12,8 @@ use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{InputError, Loaded};
 use crate::fields;
-use crate::formats::Source;
 use crate::formats::lines::damage;
+use crate::formats::source::{MARK, unread};
 use crate::formats::time::millis;
 
 /// Format version that this build reads.
@@ -23,7 +25,7 @@ pub const VERSION: u32 = 1;
 /// a result are kept with a warning. Results without a call are left out with a warning.
 pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
     let mut all = Vec::new();
-    read_each(&Source::of_bytes(bytes, file), file, &mut |one| {
+    read_each(bytes, file, &mut |one| {
         all.push(one);
         ControlFlow::Continue(())
     });
@@ -42,21 +44,25 @@ pub type Take<'a> = dyn FnMut(Result<Loaded, InputError>) -> ControlFlow<()> + '
 
 /// Reads the sessions of a file one at a time. After a damaged session, reading continues at the
 /// next header.
-pub fn read_each(source: &Source<'_>, file: &str, take: &mut Take<'_>) {
+pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
     let mut reader = SessionReader { file, begun: false, open: None, lines: LineReader::default() };
-    let refuse = |e: InputError, take: &mut Take<'_>| {
-        let _ = take(Err(e.at(file)));
-    };
-    let mut lines = match source.lines() {
-        Ok(lines) => lines.peekable(),
-        Err(e) => return refuse(e, take),
-    };
-    while let Some(line) = lines.next() {
-        let (number, text) = match line {
-            Ok(line) => line,
-            Err(e) => return refuse(e, take),
+    let (mut bytes, mut line) = (Vec::new(), 0);
+    loop {
+        bytes.clear();
+        line += 1;
+        let read = match from.read_until(b'\n', &mut bytes) {
+            Ok(0) => break,
+            Ok(_) => {
+                let is_last = from.fill_buf().is_ok_and(<[u8]>::is_empty);
+                let text = String::from_utf8_lossy(bytes.strip_prefix(MARK).unwrap_or(&bytes));
+                reader.line(&text, line, is_last, take)
+            }
+            Err(e) => {
+                let _ = take(Err(unread(file, line, &e)));
+                return;
+            }
         };
-        if reader.line(&text, number, lines.peek().is_none(), take).is_break() {
+        if read.is_break() {
             return;
         }
     }
@@ -99,12 +105,23 @@ impl SessionReader<'_> {
     /// Reads a line: an entry or a header, or several of them if their ends were lost.
     fn line(
         &mut self,
-        content: &str,
+        text: &Cow<'_, str>,
         line: usize,
         is_last: bool,
         take: &mut Take<'_>,
     ) -> ControlFlow<()> {
+        let content = text.trim();
+        if content.is_empty() {
+            return ControlFlow::Continue(());
+        }
         let (objects, error) = self.lines.objects(content);
+        let is_skipped = self.begun && self.open.is_none();
+        // A line that breaks off may end inside a character.
+        if error.is_none() && matches!(text, Cow::Owned(_)) && !is_skipped {
+            let what = "bytes that are not UTF-8";
+            let fault = InputError::new(line, what, "UTF-8 text", "save the file as UTF-8");
+            return self.refuse(fault, take);
+        }
         let told = damage(objects.len(), error.as_ref(), is_last);
         objects.into_iter().try_for_each(|object| self.object(object, line, take))?;
         match (&mut self.open, error) {

@@ -114,8 +114,7 @@ fn a_line_that_breaks_off_loses_only_itself() {
     // A torn header loses its session and no other.
     let text = [HEAD, whole, &HEAD[..30], last, HEAD, last].join("\n");
     let mut all = Vec::new();
-    let source = crate::formats::Source::of_bytes(text.as_bytes(), "s.jsonl");
-    read_each(&source, "s.jsonl", &mut |one| {
+    read_each(text.as_bytes(), "s.jsonl", &mut |one| {
         all.push(one.map(|l| l.session.entries.len()).map_err(|e| e.to_string()));
         ControlFlow::Continue(())
     });

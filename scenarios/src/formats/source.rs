@@ -300,7 +300,7 @@ pub(crate) fn unpacked(name: &str) -> &str {
 
 pub type NumberedLine = Result<(usize, String), InputError>;
 
-fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
+pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
     let what = format!("it cannot be read ({e})");
     let fix = "check that it exists and was copied whole";
     InputError::new(line, what, "a whole file that may be read", fix).at(name)
@@ -392,7 +392,7 @@ impl Head {
     }
 }
 
-const MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Returns the lines with content, numbered from 1.
 pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
