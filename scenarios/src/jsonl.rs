@@ -55,7 +55,8 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
             Ok(_) => {
                 let is_last = from.fill_buf().is_ok_and(<[u8]>::is_empty);
                 let text = String::from_utf8_lossy(bytes.strip_prefix(MARK).unwrap_or(&bytes));
-                reader.line(&text, line, is_last, take)
+                let is_utf8 = matches!(text, Cow::Borrowed(_));
+                reader.line(text.trim(), is_utf8, (line, is_last), take)
             }
             Err(e) => {
                 let _ = take(Err(unread(file, line, &e)));
@@ -105,19 +106,18 @@ impl SessionReader<'_> {
     /// Reads a line: an entry or a header, or several of them if their ends were lost.
     fn line(
         &mut self,
-        text: &Cow<'_, str>,
-        line: usize,
-        is_last: bool,
+        content: &str,
+        is_utf8: bool,
+        (line, is_last): (usize, bool),
         take: &mut Take<'_>,
     ) -> ControlFlow<()> {
-        let content = text.trim();
         if content.is_empty() {
             return ControlFlow::Continue(());
         }
         let (objects, error) = self.lines.objects(content);
         let is_skipped = self.begun && self.open.is_none();
         // A line that breaks off may end inside a character.
-        if error.is_none() && matches!(text, Cow::Owned(_)) && !is_skipped {
+        if error.is_none() && !is_utf8 && !is_skipped {
             let what = "bytes that are not UTF-8";
             let fault = InputError::new(line, what, "UTF-8 text", "save the file as UTF-8");
             return self.refuse(fault, take);
