@@ -70,8 +70,7 @@ impl SessionSummary {
         let cost_usd = (!priced.is_empty()).then(|| priced.iter().sum());
         let is_uncounted = |e: &Entry| e.as_reply().is_some_and(|a| a.usage.is_none());
         // The program's own sums include replies without counters.
-        let is_told =
-            |e: &Entry| matches!(e, Entry::RecordedCall(c) if c.usage.billing.told_usd.is_some());
+        let is_told = |e: &Entry| matches!(e, Entry::RecordedCall(c) if c.usage.is_cost_only());
         let mut entries = session.entries.iter();
         let uncounted = entries.clone().any(is_uncounted) && !entries.any(is_told);
         let cost_is_minimum = uncounted || priced.len() < calls.len();

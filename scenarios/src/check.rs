@@ -18,8 +18,8 @@ pub(crate) struct Located {
     pub(crate) entry: Entry,
 }
 
-/// Builds a session from its entries. If `cut` is set, the input ended too early, and facts that
-/// name lost messages are left out.
+/// Builds a session from its entries. If `cut` is set, lines of the input were lost, and facts and
+/// rewinds that name lost messages are left out.
 pub(crate) fn assemble(
     header: Header,
     items: Vec<Located>,
@@ -74,8 +74,14 @@ pub(crate) fn assemble(
     for (id, line) in calls.iter().filter(|(id, _)| !answered.contains(id)) {
         out.warnings.push(format!("{file}:{line}: call {id:?} has no result; kept as it is"));
     }
-    if let Some((line, to)) = rewinds.into_iter().find(|(_, to)| !ids.is_named(to)) {
-        return Err(ids.unknown("rewind", "to", &to, line));
+    for (line, to) in rewinds.into_iter().filter(|(_, to)| !ids.is_named(to)) {
+        if !cut {
+            return Err(ids.unknown("rewind", "to", &to, line));
+        }
+        let lost = format!("rewind to {to:?}, which the damaged file lacks; left out");
+        out.warnings.push(format!("{file}:{line}: {lost}"));
+        let entries = &mut out.session.entries;
+        entries.retain(|e| !matches!(e, Entry::Rewind { to: lost, .. } if *lost == to));
     }
     for (line, fact) in &facts {
         ids.add("fact", &fact.id, *line)?;
@@ -92,8 +98,7 @@ pub(crate) fn assemble(
         }
         if cut && !fact.needs.iter().chain([&fact.arises]).all(|id| ids.is_named(id)) {
             out.warnings.push(format!(
-                "{file}:{line}: fact {id:?} names messages that the cut-off file lacks; left out \
-                 there"
+                "{file}:{line}: fact {id:?} names messages that the damaged file lacks; left out there"
             ));
             fact.needs.retain(|id| ids.is_named(id));
             if !ids.is_named(&fact.arises) {

@@ -1,25 +1,28 @@
 //! Session JSONL, the canonical form: a header line, then one entry per line.
 
+use std::borrow::Cow;
 use std::io::BufRead;
 use std::ops::ControlFlow;
 
+use ctxbench_formats::lines::LineReader;
 use ctxbench_session::Header;
 use serde_json::{Map, Value};
 
+use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{InputError, Loaded};
 use crate::fields;
+use crate::formats::lines::damage;
 use crate::formats::source::{MARK, unread};
 use crate::formats::time::millis;
-use crate::{bounds, escapes};
 
 /// Format version that this build reads.
 pub const VERSION: u32 = 1;
 
 /// Reads a file with one session. `file` is only used in messages.
 ///
-/// A truncated last line is left out with a warning; a broken line elsewhere is an error. Calls
-/// without a result are kept with a warning. Results without a call are left out with a warning.
+/// A line that is not a JSON object is left out with a warning, unless it is the header. Calls without
+/// a result are kept with a warning. Results without a call are left out with a warning.
 pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
     let mut all = Vec::new();
     read_each(bytes, file, &mut |one| {
@@ -42,17 +45,19 @@ pub type Take<'a> = dyn FnMut(Result<Loaded, InputError>) -> ControlFlow<()> + '
 /// Reads the sessions of a file one at a time. After a damaged session, reading continues at the
 /// next header.
 pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
-    let mut reader = SessionReader { file, begun: false, open: None };
+    let mut reader = SessionReader { file, begun: false, open: None, lines: LineReader::default() };
     let (mut bytes, mut line) = (Vec::new(), 0);
     loop {
         bytes.clear();
-        // The session now contains a result of several megabytes, and the next line is probably
-        // shorter.
-        bytes.shrink_to(LINE);
         line += 1;
         let read = match from.read_until(b'\n', &mut bytes) {
             Ok(0) => break,
-            Ok(_) => reader.line(bytes.strip_prefix(MARK).unwrap_or(&bytes), line, take),
+            Ok(_) => {
+                let is_last = from.fill_buf().is_ok_and(<[u8]>::is_empty);
+                let text = String::from_utf8_lossy(bytes.strip_prefix(MARK).unwrap_or(&bytes));
+                let is_utf8 = matches!(text, Cow::Borrowed(_));
+                reader.line(text.trim(), is_utf8, (line, is_last), take)
+            }
             Err(e) => {
                 let _ = take(Err(unread(file, line, &e)));
                 return;
@@ -63,60 +68,27 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
         }
     }
     if let Some(open) = reader.open {
-        let _ = take(open.finish(file, true));
+        let _ = take(open.finish(file));
     } else if !reader.begun {
         let fix = "record or write a session first";
         let _ = take(Err(InputError::new(1, "the file is empty", HEADER, fix).at(file)));
     }
 }
 
-/// Capacity of the line buffer that is kept for the next line, bytes.
-const LINE: usize = 1 << 20;
-
 struct Open {
     header: Header,
     items: Vec<Located>,
-    /// A truncated line, which is only allowed at the end.
-    broken: Option<InputError>,
+    /// Warnings about damaged lines.
+    warnings: Vec<String>,
+    /// Whether a line was left out.
+    is_torn: bool,
 }
 
 impl Open {
-    /// Adds the entry of a line. `parsed` is its content.
-    fn entry(
-        &mut self,
-        parsed: serde_json::Result<Map<String, Value>>,
-        line: usize,
-    ) -> Result<(), InputError> {
-        if let Some(fault) = self.broken.take() {
-            return Err(fault);
-        }
-        match parsed {
-            Ok(object) => self.items.push(Located { line, entry: fields::entry(object, line)? }),
-            Err(e) => {
-                let what = format!("not a JSON object: {e}");
-                let expected = "one JSON object per line";
-                let fault = InputError::new(line, what, expected, "repair or remove the line");
-                if !e.is_eof() {
-                    return Err(fault);
-                }
-                self.broken = Some(fault);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the session. A truncated line is left out with a warning if it is the last of the
-    /// file.
-    fn finish(self, file: &str, is_last: bool) -> Result<Loaded, InputError> {
-        let Open { header, items, broken } = self;
-        let cut = broken.as_ref().map(|fault| fault.line);
-        if let Some(fault) = broken.filter(|_| !is_last) {
-            return Err(fault.at(file));
-        }
-        let mut loaded = assemble(header, items, file, cut.is_some()).map_err(|f| f.at(file))?;
-        let warning =
-            |line| format!("{file}:{line}: the last line breaks off; the lines before it are used");
-        loaded.warnings.splice(0..0, cut.map(warning));
+    fn finish(self, file: &str) -> Result<Loaded, InputError> {
+        let Open { header, items, warnings, is_torn } = self;
+        let mut loaded = assemble(header, items, file, is_torn).map_err(|f| f.at(file))?;
+        loaded.warnings.splice(0..0, warnings);
         Ok(loaded)
     }
 }
@@ -127,44 +99,75 @@ struct SessionReader<'a> {
     begun: bool,
     /// `None` = before the first header, or between a damaged session and the next header.
     open: Option<Open>,
+    lines: LineReader,
 }
 
 impl SessionReader<'_> {
-    /// Reads a line. A header ends the previous session.
-    fn line(&mut self, bytes: &[u8], line: usize, take: &mut Take<'_>) -> ControlFlow<()> {
-        let is_damaged = self.begun && self.open.is_none();
-        let (text, inside) = match std::str::from_utf8(bytes) {
-            Ok(text) => (text, false),
-            // The file ends inside a character.
-            Err(e) if e.error_len().is_none() => {
-                (std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default(), true)
-            }
-            Err(_) if is_damaged => return ControlFlow::Continue(()),
-            Err(_) => {
-                let what = "bytes that are not UTF-8";
-                let fault = InputError::new(line, what, "UTF-8 text", "save the file as UTF-8");
-                return self.refuse(fault, take);
-            }
-        };
-        let content = text.trim();
-        if content.is_empty() && !(inside && self.open.is_some()) {
+    /// Reads a line: an entry or a header, or several of them if their ends were lost.
+    fn line(
+        &mut self,
+        content: &str,
+        is_utf8: bool,
+        (line, is_last): (usize, bool),
+        take: &mut Take<'_>,
+    ) -> ControlFlow<()> {
+        if content.is_empty() {
             return ControlFlow::Continue(());
         }
-        let parsed = escapes::from_str::<Map<String, Value>>(content);
-        let begins = parsed.as_ref().is_ok_and(|o| o.get("type").is_some_and(|t| t == "session"));
+        let (objects, error) = self.lines.objects(content);
+        let is_skipped = self.begun && self.open.is_none();
+        // A line that breaks off may end inside a character.
+        if error.is_none() && !is_utf8 && !is_skipped {
+            let what = "bytes that are not UTF-8";
+            let fault = InputError::new(line, what, "UTF-8 text", "save the file as UTF-8");
+            return self.refuse(fault, take);
+        }
+        let told = damage(objects.len(), error.as_ref(), is_last);
+        objects.into_iter().try_for_each(|object| self.object(object, line, take))?;
+        match (&mut self.open, error) {
+            (Some(open), error) if error.is_none() || !content.starts_with(HEADER_START) => {
+                open.is_torn |= error.is_some();
+                open.warnings.extend(told.map(|told| format!("{}:{line}: {told}", self.file)));
+            }
+            (open, Some(e)) if open.is_some() || !self.begun => {
+                if let Some(open) = open.take() {
+                    take(open.finish(self.file))?;
+                }
+                let what = format!("the first line is not a JSON object: {e}");
+                let fix = "check that this is a session file";
+                return self.refuse(InputError::new(line, what, HEADER, fix), take);
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds the entry of an object. A header ends the previous session.
+    fn object(
+        &mut self,
+        object: Map<String, Value>,
+        line: usize,
+        take: &mut Take<'_>,
+    ) -> ControlFlow<()> {
+        let begins = object.get("type").is_some_and(|t| t == "session");
         if self.begun && !begins {
-            return match self.open.as_mut().map(|open| open.entry(parsed, line)) {
-                Some(Err(fault)) => self.refuse(fault, take),
-                Some(Ok(())) | None => ControlFlow::Continue(()),
+            let Some(open) = &mut self.open else { return ControlFlow::Continue(()) };
+            return match fields::entry(object, line) {
+                Ok(entry) => {
+                    open.items.push(Located { line, entry });
+                    ControlFlow::Continue(())
+                }
+                Err(fault) => self.refuse(fault, take),
             };
         }
         if let Some(open) = self.open.take() {
-            take(open.finish(self.file, false))?;
+            take(open.finish(self.file))?;
         }
-        match header(parsed, line) {
+        match header(object, line) {
             Ok(header) => {
-                (self.begun, self.open) =
-                    (true, Some(Open { header, items: Vec::new(), broken: None }));
+                let (items, warnings) = (Vec::new(), Vec::new());
+                self.open = Some(Open { header, items, warnings, is_torn: false });
+                self.begun = true;
                 ControlFlow::Continue(())
             }
             Err(fault) => self.refuse(fault, take),
@@ -178,17 +181,13 @@ impl SessionReader<'_> {
     }
 }
 
+/// Beginning of a header, by which a torn one is recognised.
+const HEADER_START: &str = "{\"type\":\"session\"";
+
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
 
-fn header(
-    parsed: serde_json::Result<Map<String, Value>>,
-    line: usize,
-) -> Result<Header, InputError> {
+fn header(object: Map<String, Value>, line: usize) -> Result<Header, InputError> {
     let wrong = |what: String, fix: &str| InputError::new(line, what, HEADER, fix);
-    let object = parsed.map_err(|e| {
-        let what = format!("the first line is not a JSON object: {e}");
-        wrong(what, "check that this is a session file")
-    })?;
     let field = |key: &str| object.get(key).cloned().unwrap_or_default();
     if field("type") != "session" {
         let what = format!("the first line has the type {}", field("type"));

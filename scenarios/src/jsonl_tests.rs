@@ -45,7 +45,6 @@ fn errors_name_place_fault_and_remedy() {
     }
     for (line, told) in [
         (r#"{"type":"user","id":"b"}"#, "s.jsonl:3: missing field \"text\" or \"parts\""),
-        (r#"{"type":"user","id"#, "s.jsonl:3: not a JSON object"),
         (r#"{"type":"rewind","to":"zz"}"#, "unknown message \"zz\""),
         (
             r#"{"type":"fact","id":"f","kind":"goal","tokens":["x"],"arises":"b"}"#,
@@ -82,6 +81,46 @@ fn a_last_line_that_breaks_off_is_left_out() {
     assert_eq!(l.session.entries.len(), 1);
     assert_eq!(l.session.facts[0].needs, Vec::<String>::new());
     assert_eq!(l.warnings[0], "s.jsonl:4: the last line breaks off; the lines before it are used");
+}
+
+#[test]
+fn a_line_that_breaks_off_loses_only_itself() {
+    let whole = r#"{"type":"user","id":"a","text":"x"}"#;
+    let torn = r#"{"type":"user","id":"b","te"#;
+    let rewind = r#"{"type":"rewind","to":"b"}"#;
+    let fact =
+        r#"{"type":"fact","id":"f","kind":"goal","tokens":["x"],"arises":"a","needs":["b"]}"#;
+    let last = r#"{"type":"user","id":"c","text":"y"}"#;
+    let l = good(&[
+        whole,
+        &format!("{torn}{{\"type\":\"user\",\"id\":\"d\",\"text\":\"z\"}}"),
+        torn,
+        rewind,
+        fact,
+        last,
+    ]);
+    let ids: Vec<&str> = l.session.entries.iter().filter_map(Entry::key).collect();
+    assert_eq!(ids, ["a", "d", "c"]);
+    assert_eq!(l.session.entries.len(), 3);
+    for (warning, told) in l.warnings.iter().zip([
+        "s.jsonl:3: 1 object on one line, after one that breaks off; read",
+        "s.jsonl:4: not a JSON object (EOF while parsing a string",
+        "s.jsonl:5: rewind to \"b\", which the damaged file lacks; left out",
+        "s.jsonl:6: fact \"f\" names messages that the damaged file lacks; left out there",
+    ]) {
+        assert!(warning.starts_with(told), "{told}: {warning}");
+    }
+    assert_eq!(l.warnings.len(), 4);
+    // A torn header loses its session and no other.
+    let text = [HEAD, whole, &HEAD[..30], last, HEAD, last].join("\n");
+    let mut all = Vec::new();
+    read_each(text.as_bytes(), "s.jsonl", &mut |one| {
+        all.push(one.map(|l| l.session.entries.len()).map_err(|e| e.to_string()));
+        ControlFlow::Continue(())
+    });
+    assert_eq!((&all[0], &all[2], all.len()), (&Ok(1), &Ok(1), 3));
+    let told = all[1].as_ref().unwrap_err();
+    assert!(told.starts_with("s.jsonl:3: the first line is not a JSON object"), "{told}");
 }
 
 fn word() -> impl Strategy<Value = String> {

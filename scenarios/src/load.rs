@@ -88,6 +88,9 @@ fn kind(head: &Head) -> Option<InputKind> {
     if let Some(format) = formats::detect_head(head) {
         return Some(InputKind::Recording(format.name));
     }
+    if formats::foreign_program(head).is_some() {
+        return None;
+    }
     let (_, first) = numbered(&head.text).next()?;
     let about_session = match escapes::from_str::<serde_json::Map<String, serde_json::Value>>(first)
     {

@@ -61,6 +61,12 @@ impl RecordedUsage {
             .into_iter()
             .fold(self.input, u64::saturating_add)
     }
+
+    /// Returns whether only the cost is known, by the recording program's own sum. Such a call covers
+    /// the replies without counters.
+    pub fn is_cost_only(&self) -> bool {
+        self.billing.told_usd.is_some() && self.prompt() == 0 && self.output == 0
+    }
 }
 
 fn is_zero(n: &u64) -> bool {

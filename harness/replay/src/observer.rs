@@ -17,7 +17,7 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::{
     CompactionRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule,
 };
-use ctxbench_session::{Entry, Session, Surcharge};
+use ctxbench_session::{Entry, RecordedUsage, Session, Surcharge};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
 use super::conversation::{Conversation, SharedConversation};
@@ -71,8 +71,8 @@ pub(super) struct Observer {
     /// Messages with reasoning that later requests must show.
     reasoned: HashSet<MessageId>,
     omits_reasoning: bool,
-    /// Fees in USD that do not depend on the prompt, by recorded reply.
-    fees: HashMap<String, f64>,
+    /// Counters of recorded replies with fees that do not depend on the prompt.
+    with_fees: HashMap<String, RecordedUsage>,
 }
 
 /// Requests per recorded step after which a run counts as a livelock, in addition to
@@ -116,7 +116,7 @@ impl Observer {
             restarts: path.moves.iter().filter(|m| matches!(m.action, Action::Restart)).count(),
             reasoned: HashSet::new(),
             omits_reasoning: spec.descriptor.omits_reasoning,
-            fees: fees(session, model),
+            with_fees: with_fees(session),
             log,
         }
     }
@@ -208,9 +208,10 @@ impl Observer {
             (log.requests.len() as u64, log.steps)
         };
         let fee = match asked {
-            AnswerSource::Step(key) => self.fees.get(&**key).copied().unwrap_or_default(),
-            _ => 0.0,
+            AnswerSource::Step(key) => self.with_fees.get(&**key),
+            _ => None,
         };
+        let fee = fee.map_or(0.0, |usage| Surcharge::new(model, usage).fees_usd);
         let record = RequestRecord {
             seq,
             agent: self.agent.clone(),
@@ -360,14 +361,14 @@ impl Observer {
     }
 }
 
-/// Returns the fees of recorded replies, such as for searches of the web.
-fn fees(session: &Session, model: &Model) -> HashMap<String, f64> {
-    let fee = |e: &Entry| {
+/// Returns the counters of recorded replies with fees, such as for searches of the web.
+fn with_fees(session: &Session) -> HashMap<String, RecordedUsage> {
+    let counters = |e: &Entry| {
         let reply = e.as_reply()?;
-        let usd = Surcharge::new(model, reply.usage.as_ref()?).fees_usd;
-        (usd > 0.0).then(|| (reply.id.clone(), usd))
+        let usage = reply.usage.as_ref().filter(|usage| usage.billing.web_searches > 0)?;
+        Some((reply.id.clone(), usage.clone()))
     };
-    session.entries.iter().filter_map(fee).collect()
+    session.entries.iter().filter_map(counters).collect()
 }
 
 /// A compaction that the provider made inside a reply: its cost, and its latency by the model's

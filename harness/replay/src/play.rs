@@ -68,7 +68,7 @@ fn give_models(path: &mut Path, scenario: &Scenario, own: &Session, run: &Arc<Mo
         .iter()
         .filter_map(|e| match e {
             Entry::Assistant(a) if a.agent.is_none() => {
-                let listed = listed_as(a.model.as_deref()).filter(|m| m.wire == run.wire);
+                let listed = listed_as(a.model.as_deref()).filter(|m| m.provider == run.provider);
                 let listed = listed.map_or(&**run, |m| m);
                 let terms = a.usage.as_ref().map(|u| Surcharge::new(listed, u).factor);
                 let factor = terms.unwrap_or(1.0);

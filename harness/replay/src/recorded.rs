@@ -40,7 +40,16 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     }
     let about: Vec<String> = read.about_prices().collect();
     let unpriced = read.bill.iter().any(|(_, usd)| usd.is_none());
-    let CounterReading { requests, compactions, stubs, estimate_usd, uncounted, .. } = read;
+    // The program's own sums cover replies without counters.
+    let is_covered = session
+        .entries
+        .iter()
+        .any(|e| matches!(e, Entry::RecordedCall(c) if c.usage.is_cost_only()));
+    let (uncounted, counted) = match is_covered {
+        true => (0, read.steps),
+        false => (read.uncounted, read.counted),
+    };
+    let CounterReading { requests, compactions, stubs, estimate_usd, .. } = read;
     let sum = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).sum::<u64>();
     let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
     let cost_usd = requests.iter().map(|r| r.cost_usd).sum();
@@ -71,7 +80,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let (facts, lives) = recorded_recall::facts(session);
     let recall = Recall::over(facts.iter().filter(|f| f.is_at_risk()));
     let summary = Summary {
-        steps_completed: read.counted,
+        steps_completed: counted,
         steps_total: read.steps,
         requests: (requests.len() - elsewhere) as u64,
         compactions: compactions.len() as u64,

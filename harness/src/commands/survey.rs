@@ -11,7 +11,7 @@ use ctxbench_replay::billing::BilledCalls;
 use ctxbench_replay::cut;
 use ctxbench_reports::{one_line, printable};
 use ctxbench_scenarios::bounds::is_about_a_number;
-use ctxbench_scenarios::formats::millis;
+use ctxbench_scenarios::formats::{is_about_damage, millis};
 use ctxbench_scenarios::{LoadError, Scenario, is_path};
 use ctxbench_util::calendar;
 use ctxbench_util::plural::pluralize;
@@ -24,8 +24,8 @@ use super::output::{check_printed, escape};
 struct Placed {
     path: String,
     row: SessionSummary,
-    /// The first number that was replaced, and how many were replaced.
-    replaced: Option<(String, usize)>,
+    /// The first note on a replaced number or a lost line, and how many there are.
+    damage: Option<(String, usize)>,
 }
 
 /// Lists the sessions. Each row is written as soon as its session is read.
@@ -39,9 +39,10 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     let mut out = Out { json: as_json, ..Out::default() };
     let mut placed = |place: &Path, scenario: Scenario| {
         let path = place.display().to_string();
-        let all = scenario.warnings.iter().filter(|w| is_about_a_number(w));
-        let replaced = all.clone().next().map(|first| (first.clone(), all.count()));
-        Placed { path, row: SessionSummary::new(&scenario), replaced }
+        let is_about = |w: &&String| is_about_a_number(w) || is_about_damage(w);
+        let all = scenario.warnings.iter().filter(is_about);
+        let damage = all.clone().next().map(|first| (first.clone(), all.count()));
+        Placed { path, row: SessionSummary::new(&scenario), damage }
     };
     let listed = choose(inputs, choice, &mut placed, &mut |shown, one| match one {
         Ok(placed) => out.session(shown, placed),
@@ -52,7 +53,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         let prices =
             out.prices.iter().map(|(what, n)| format!("{what} ({})", pluralize(*n, "session")));
         prices.for_each(|line| report!("note: {line}"));
-        out.replaced.iter().chain(&left_out).for_each(|line| report!("note: {line}"));
+        out.notes.iter().chain(&left_out).for_each(|line| report!("note: {line}"));
         skipped.report_all();
         Ok(())
     });
@@ -76,8 +77,8 @@ struct Out {
     /// Whether the cost of some of them is a lower bound.
     is_minimum: bool,
     damaged: u64,
-    /// Notes on replaced numbers.
-    replaced: Vec<String>,
+    /// Notes on replaced numbers and lost lines.
+    notes: Vec<String>,
     /// Notes on prices, with the number of sessions.
     prices: BTreeMap<String, usize>,
     /// Calls of the sessions so far.
@@ -101,11 +102,11 @@ impl Out {
     }
 
     fn session(&mut self, shown: &Progress, placed: Placed) -> io::Result<()> {
-        let Placed { path, mut row, replaced } = placed;
+        let Placed { path, mut row, damage } = placed;
         row.bill_once(&mut self.billed, self.sessions);
-        if let Some((first, all)) = replaced {
+        if let Some((first, all)) = damage {
             let more = if all > 1 { format!(", and {} more", all - 1) } else { String::new() };
-            self.replaced.push(format!("{path}: {first}{more}"));
+            self.notes.push(format!("{path}: {first}{more}"));
         }
         for note in &row.cost_notes {
             *self.prices.entry(one_line(note)).or_default() += 1;

@@ -136,7 +136,7 @@ fn bad_input_leaves_earlier_results_unchanged() {
     let run = "run good.jsonl --strategy reference --transport direct";
     here.run(&format!("{run} --out out --trace trace.jsonl")).ok();
     here.write("bad.jsonl", "{\"type\":\"session\",\"version\":1,\"id\":\"bad\"}\n{]\n{}\n");
-    here.refuses("run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:2"]);
+    here.refuses("run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:3"]);
     here.refuses("run good.jsonl --strategy codx --out out --trace trace.jsonl", &["codx"]);
     here.refuses("import bad.jsonl -o good.jsonl --force", &["bad.jsonl"]);
     here.write("rollout.jsonl", "{\"type\":\"session_meta\",\"payload\":{\"id\":\"x\"}}\n");
@@ -155,5 +155,8 @@ fn empty_or_repeated_standard_input_is_refused() {
     let out = here.run("import - -").piped(CLAUDE_CODE).fails_with(2);
     out.stderr_contains(&["can be read only once", "1 of 2 could not be imported"]);
     let broken = good().replace("\"a1\"", "");
-    here.run("run - --out out").piped(&broken).fails_with(2).stderr_contains(&["stdin:3"]);
+    let out = here.run(&format!("run - {TWO}")).piped(&broken).ok();
+    out.stderr_contains(&["stdin:3: not a JSON object", "left out"]);
+    let misspelt = good().replace("\"assistant\"", "\"assistent\"");
+    here.run("run - --out out").piped(&misspelt).fails_with(2).stderr_contains(&["stdin:3"]);
 }

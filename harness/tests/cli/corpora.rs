@@ -45,7 +45,7 @@ fn tree(here: &CommandFolder, at: &str) {
     put(".cache/pi.jsonl", &data(PI));
     put("whole.zip", &data("packed/tree.zip"));
     let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 900));
-    // The second of the three sessions has a line that is not JSON.
+    // The second of the three sessions has a line that is not JSON, and one that is no entry.
     let broken = session("broken", "2026-03-03", 1) + "oops\n{\"type\":\"user\"}\n";
     put("three.jsonl", (one + &broken + &two).as_bytes());
 }
@@ -87,7 +87,7 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     let [torn, three] = errors[..] else { panic!("{errors:?}") };
     let breaks_off = "torn.jsonl.gz:1: it cannot be read (the gzip data in it breaks off)";
     assert!(torn.contains(breaks_off), "{torn}");
-    assert!(three.contains("three.jsonl:7: not a JSON object"), "{three}");
+    assert!(three.contains("three.jsonl:8: an entry of type \"user\" does not fit"), "{three}");
     // The figures of the recordings are counted independently here.
     let of = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
     let pi = json_lines(&String::from_utf8(data(PI)).unwrap());

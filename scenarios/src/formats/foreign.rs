@@ -1,9 +1,9 @@
-//! Recordings of programs that are known and not read. Their files look like those of other formats,
-//! so they are refused by name.
+//! Recordings of programs that are known and not read, and streams of programs whose sessions are.
+//! Their files look like those of other formats, so they are refused by name.
 
 use serde_json::{Map, Value};
 
-use super::lines::{object_of, str_of};
+use super::lines::{object_in, object_of, objects, str_of};
 use super::source::Head;
 
 /// A program, and what only its files have at their beginning.
@@ -13,37 +13,74 @@ const PROGRAMS: &[Mark] = &[
     ("Amp", |o| {
         str_of(o, "id").is_some_and(|id| id.starts_with("T-")) && o.contains_key("messages")
     }),
-    ("Gemini CLI (its stream-json output; read its chats instead)", |o| {
-        str_of(o, "type") == Some("init") && o.contains_key("session_id")
+    ("Gemini CLI (its stream-json output; read its chats instead)", |o| match str_of(o, "type") {
+        Some("init") => o.contains_key("session_id"),
+        Some("result") => o.contains_key("status") && o.contains_key("stats"),
+        _ => false,
     }),
-    ("Claude Code or Cursor (their stream-json output; read the transcripts instead)", |o| {
-        str_of(o, "type") == Some("system")
-            && str_of(o, "subtype") == Some("init")
-            && o.contains_key("session_id")
-    }),
+    (
+        "Claude Code, Qwen Code, Amp, Cursor or Droid (the stream-json output, which is not the whole \
+      session; of Claude Code and Qwen Code, read the transcripts instead)",
+        |o| {
+            str_of(o, "session_id").is_some()
+                && !o.contains_key("sessionId")
+                && matches!(str_of(o, "type"), Some("system" | "user" | "assistant" | "result"))
+        },
+    ),
     ("Codex CLI (the output of `codex exec --json`; read its rollouts instead)", |o| {
-        str_of(o, "type") == Some("thread.started")
+        str_of(o, "type") == Some("thread.started") || object_in(o, "msg").contains_key("type")
+    }),
+    (
+        "OpenCode (the output of `opencode run --format json`, or events of its server; export the \
+      session with `opencode export` instead)",
+        |o| {
+            let is_event = str_of(o, "type").is_some_and(|kind| kind.contains('.'));
+            is_event && object_of(o, "properties").is_some()
+                || str_of(o, "sessionID").is_some()
+                    && (object_of(o, "part").is_some() || object_of(o, "error").is_some())
+        },
+    ),
+    ("pi (the output of `pi --mode json`; read its sessions instead)", |o| {
+        matches!(str_of(o, "type"), Some("agent_start" | "turn_start" | "message_end"))
     }),
     ("GitHub Copilot CLI", |o| {
-        str_of(o, "type").is_some_and(|t| t.starts_with("session.")) && o.contains_key("data")
+        str_of(o, "type").is_some_and(|kind| kind.contains('.')) && object_of(o, "data").is_some()
     }),
-    ("GitHub Copilot Chat", |o| o.contains_key("requesterUsername") && o.contains_key("requests")),
-    ("Goose", |o| o.contains_key("working_dir") && o.contains_key("message_count")),
+    ("GitHub Copilot Chat", |o| {
+        o.contains_key("requesterUsername") && o.contains_key("requests")
+            || o.contains_key("kind") && object_in(o, "v").contains_key("requests")
+    }),
+    ("Goose", |o| {
+        let has_time = |m: &Map<String, Value>| m.contains_key("created");
+        let is_message = str_of(o, "type") == Some("message");
+        o.contains_key("working_dir") && o.contains_key("message_count")
+            || is_message && has_time(object_in(o, "message"))
+            || objects(o, "messages")
+                .next()
+                .is_some_and(|m| has_time(m) && m.contains_key("metadata"))
+    }),
     ("Continue", |o| o.contains_key("workspaceDirectory") && o.contains_key("history")),
+    ("Cursor", |o| str_of(o, "role").is_some() && object_in(o, "message").contains_key("content")),
     ("Factory Droid", |o| str_of(o, "type") == Some("session_start")),
     ("Amazon Q or Kiro", |o| o.contains_key("conversation_id") && o.contains_key("transcript")),
-    ("Kimi CLI", |o| str_of(o, "role") == Some("_checkpoint")),
-    ("Zed", |o| o.contains_key("initial_project_snapshot")),
+    ("Kimi CLI", |o| {
+        let message = object_in(o, "message");
+        str_of(o, "role") == Some("_checkpoint")
+            || message.contains_key("type") && message.contains_key("payload")
+            || o.contains_key("protocol_version")
+    }),
+    ("Zed", |o| o.contains_key("initial_project_snapshot") || str_of(o, "zed") == Some("context")),
     ("ChatGPT (its export)", |o| object_of(o, "mapping").is_some()),
 ];
 
 /// Returns the program that wrote a file, if it is one of those that are not read.
 pub fn program(head: &Head) -> Option<&'static str> {
-    let first = head.objects().next().or_else(|| match head.value() {
-        Value::Array(list) => list.first()?.as_object(),
-        other => other.as_object(),
-    })?;
-    PROGRAMS.iter().find(|(_, is)| is(first)).map(|(name, _)| *name)
+    let value = match head.value() {
+        Value::Array(list) => list.first()?,
+        other => other,
+    };
+    let all = || head.objects().chain(value.as_object());
+    PROGRAMS.iter().find(|(_, is)| all().any(is)).map(|(name, _)| *name)
 }
 
 #[cfg(test)]
@@ -58,8 +95,27 @@ mod tests {
         for (text, name) in [
             (r#"{"v":3,"id":"T-1a","messages":[{"role":"user","content":[]}]}"#, "Amp"),
             (r#"{"type":"init","session_id":"g","model":"gemini-3"}"#, "Gemini CLI"),
-            (r#"{"type":"system","subtype":"init","session_id":"s"}"#, "Claude Code or Cursor"),
+            (
+                r#"{"type":"system","subtype":"init","session_id":"s"}"#,
+                "Claude Code, Qwen Code, Amp",
+            ),
             (r#"[{"mapping":{},"title":"x"}]"#, "ChatGPT"),
+            // Streams that would look like the sessions of another program, or of their own.
+            (r#"{"type":"step_start","sessionID":"s","part":{"type":"step-start"}}"#, "OpenCode"),
+            (r#"{"type":"metadata","protocol_version":"1"}"#, "Kimi CLI"),
+            (r#"{"timestamp":1.5,"message":{"type":"TurnBegin","payload":{}}}"#, "Kimi CLI"),
+            (
+                "{\"role\":\"user\",\"content\":\"x\"}\n{\"role\":\"_checkpoint\",\"id\":0}",
+                "Kimi CLI",
+            ),
+            (r#"{"type":"message","message":{"role":"user","created":1,"content":[]}}"#, "Goose"),
+            (
+                "{\"type\":\"session\",\"cwd\":\"/\",\"timestamp\":\"x\"}\n{\"type\":\"agent_start\"}",
+                "pi",
+            ),
+            (r#"{"role":"user","message":{"content":[]}}"#, "Cursor"),
+            (r#"{"type":"user.message","data":{"content":"x"}}"#, "GitHub Copilot CLI"),
+            (r#"[{"type":"system","subtype":"x","session_id":"s"}]"#, "Claude Code, Qwen Code"),
         ] {
             let found = program_of(text).unwrap_or_default();
             assert!(found.starts_with(name), "{found} for {text}");

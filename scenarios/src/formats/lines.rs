@@ -8,7 +8,7 @@ use ctxbench_formats::lines::{LineReader, path_to_last};
 pub(super) use ctxbench_formats::{object_of, str_of};
 use ctxbench_util::plural::pluralize;
 use serde::de::IgnoredAny;
-use serde_json::{Map, Value};
+use serde_json::{Error, Map, Value};
 
 use super::format::{Ended, Sink};
 use super::json::Document;
@@ -45,29 +45,48 @@ pub(super) fn each_object(
     while let Some(line) = lines.next() {
         let (number, content) = line?;
         let (objects, error) = reader.objects(&content);
-        let what = error.as_ref().map(|e| format!("not a JSON object ({e})"));
-        let is_cut = error.is_some_and(|e| e.is_eof()) && lines.peek().is_none();
-        let told = match (objects.len(), &what) {
-            (1, None) => None,
-            (0, Some(_)) if is_cut => {
-                Some("the last line breaks off; the lines before it are used".to_string())
-            }
-            (0, Some(what)) => Some(format!("{what}; left out")),
-            (n, None) => Some(format!("{} on one line; read", pluralize(n, "object"))),
-            (n, Some(_)) => {
-                let read = pluralize(n, "object");
-                Some(format!("{read} on one line, after one that breaks off; read"))
-            }
-        };
+        let is_last = lines.peek().is_none();
+        let told = damage(objects.len(), error.as_ref(), is_last);
         notes.warnings.extend(told.map(|told| format!("{file}:{number}: {told}")));
-        if let Some(what) = what.filter(|_| !is_cut) {
-            notes.broken.get_or_insert((number, what));
+        if let Some(e) = error.filter(|e| !is_cut(e, is_last)) {
+            notes.broken.get_or_insert((number, not_an_object(&e)));
         }
         for object in objects {
             take(notes, RecordedLine { number, object })?;
         }
     }
     Ok(())
+}
+
+/// Describes a line that is not a single object: how many objects were read from it, and the error of
+/// its other text.
+pub(crate) fn damage(objects: usize, error: Option<&Error>, is_last: bool) -> Option<String> {
+    Some(match (objects, error) {
+        (1, None) => return None,
+        (0, Some(e)) if is_cut(e, is_last) => {
+            "the last line breaks off; the lines before it are used".to_string()
+        }
+        (0, Some(e)) => format!("{}; left out", not_an_object(e)),
+        (n, None) => format!("{} on one line; read", pluralize(n, "object")),
+        (n, Some(_)) => {
+            format!("{} on one line, after one that breaks off; read", pluralize(n, "object"))
+        }
+    })
+}
+
+/// Returns whether a warning reports a lost line, so that figures may be too low.
+pub fn is_about_damage(warning: &str) -> bool {
+    [NOT_AN_OBJECT, "breaks off"].iter().any(|words| warning.contains(words))
+}
+
+const NOT_AN_OBJECT: &str = "not a JSON object";
+
+fn is_cut(error: &Error, is_last: bool) -> bool {
+    is_last && error.is_eof()
+}
+
+fn not_an_object(error: &Error) -> String {
+    format!("{NOT_AN_OBJECT} ({error})")
 }
 
 /// Receives the documents of a file one at a time, each with a name.

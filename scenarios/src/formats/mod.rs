@@ -18,7 +18,7 @@ mod format;
 mod gemini_cli;
 mod inspect_ai;
 mod json;
-mod lines;
+pub(crate) mod lines;
 mod messages;
 mod mini_swe_agent;
 mod opencode;
@@ -40,6 +40,7 @@ mod unpack;
 
 pub use foreign::program as foreign_program;
 pub use format::Format;
+pub use lines::is_about_damage;
 pub(crate) use messages::definition;
 pub use recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,

@@ -52,10 +52,7 @@ pub(super) fn drop_zero_counters(items: &mut [Located], file: &str) -> Option<St
     let counted = items.iter().filter_map(|i| Some((i.line, i.entry.as_reply()?.usage.as_ref()?)));
     let counted: Vec<(usize, &RecordedUsage)> = counted.collect();
     let is_zero = |u: &RecordedUsage| {
-        u.prompt() == 0
-            && u.output == 0
-            && u.billing.told_usd.is_none()
-            && u.billing.web_searches == 0
+        u.prompt() == 0 && u.output == 0 && !u.is_cost_only() && u.billing.web_searches == 0
     };
     let (line, count) = (counted.first()?.0, counted.len());
     counted.iter().all(|(_, usage)| is_zero(usage)).then_some(())?;

@@ -347,12 +347,16 @@ pub struct Counters {
     pub wrong: Vec<InvalidCounter>,
 }
 
-/// Counter that is not a number of tokens.
+/// Counter that is not a number of tokens, or more than the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidCounter {
     /// Name and value of the counter.
     pub told: String,
     pub taken: u64,
+    /// Tokens of the prompt, which the counter exceeds.
+    pub prompt: Option<u64>,
+    /// Line of the counter, if it is not that of its reply.
+    pub line: Option<usize>,
 }
 
 impl Counters {
@@ -388,8 +392,17 @@ impl Counters {
     }
 
     /// Converts counters of a provider that includes read and written tokens in the input.
-    pub(super) fn of_whole_prompt(self) -> Counters {
-        let read = self.read.min(self.input);
+    pub(super) fn of_whole_prompt(mut self) -> Counters {
+        let (read, prompt) = (self.read.min(self.input), Some(self.input));
+        if self.read.saturating_add(self.write) > self.input {
+            let written = match self.write {
+                0 => String::new(),
+                n => format!(" and {n} written to it"),
+            };
+            let told = format!("{} tokens read from the cache{written}", self.read);
+            let invalid = InvalidCounter { told, taken: self.input, prompt, line: None };
+            self.wrong.push(invalid);
+        }
         let write = self.write.min(self.input - read);
         Counters { input: self.input - read - write, read, write, ..self }
     }
@@ -432,33 +445,45 @@ fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<InvalidCounter>
         None if value.as_f64().is_some_and(|f| f > MAX_TOKENS as f64) => bounds::TOKENS,
         None => 0,
     };
-    wrong.push(InvalidCounter { told: format!("{name} is {value}"), taken });
+    let told = format!("{name} is {value}");
+    wrong.push(InvalidCounter { told, taken, prompt: None, line: None });
     taken
 }
 
-/// Describes counters that are not numbers of tokens, and the values used instead: the first one
-/// that inflates the figures, then the first of the others. Counters that are merely too large are
-/// reported together with the bounds.
-pub(super) fn wrong_counters(steps: &[RecordingStep], file: &str) -> Vec<String> {
+/// Describes invalid counters, and the values used instead: the first one that inflates the figures,
+/// the first that is no number of tokens, and the first that exceeds its prompt. Counters that are
+/// merely too large are reported together with the bounds.
+pub(super) fn wrong_counters<'a>(
+    steps: impl IntoIterator<Item = &'a RecordingStep>,
+    file: &str,
+) -> Vec<String> {
     let mut all: Vec<(usize, &InvalidCounter)> = Vec::new();
     for step in steps {
         let counters = step.what.any_reply().and_then(|reply| reply.counters.as_ref().ok());
-        all.extend(counters.into_iter().flat_map(|c| &c.wrong).map(|w| (step.line, w)));
+        let wrong = counters.into_iter().flat_map(|c| &c.wrong);
+        all.extend(wrong.map(|w| (w.line.unwrap_or(step.line), w)));
     }
-    let taken = [(bounds::TOKENS, ", the largest there is"), (0, "")];
-    let note = |(taken, meaning): (u64, &str)| {
-        let mut all = all.iter().filter(|(_, w)| w.taken == taken);
-        let (line, InvalidCounter { told, .. }) = all.next()?;
+    let is_of: [fn(&InvalidCounter) -> bool; 3] = [
+        |w| w.prompt.is_none() && w.taken == bounds::TOKENS,
+        |w| w.prompt.is_none() && w.taken == 0,
+        |w| w.prompt.is_some(),
+    ];
+    let note = |is_of: fn(&InvalidCounter) -> bool| {
+        let mut all = all.iter().filter(|(_, w)| is_of(w));
+        let (line, InvalidCounter { told, taken, prompt, .. }) = all.next()?;
+        let (problem, meaning) = match prompt {
+            Some(n) => (format!("which is more than the prompt of {n} tokens"), ""),
+            None if *taken == 0 => ("which is not a number of tokens".to_string(), ""),
+            None => ("which is not a number of tokens".to_string(), ", the largest there is"),
+        };
         let more = match all.count() {
             0 => String::new(),
             1 => "; so is one more counter".to_string(),
             n => format!("; so are {n} more counters"),
         };
-        Some(format!(
-            "{file}:{line}: {told}, which is not a number of tokens{TAKEN}{taken}{meaning}{more}"
-        ))
+        Some(format!("{file}:{line}: {told}, {problem}{TAKEN}{taken}{meaning}{more}"))
     };
-    taken.into_iter().filter_map(note).collect()
+    is_of.into_iter().filter_map(note).collect()
 }
 
 /// Events between two calls of a conversation that may have changed the prefix.

@@ -32,21 +32,24 @@ pub(super) fn put_together(
     warnings.extend(left_out);
     let mut unknown = BTreeMap::new();
     let given_up = given_up(&steps);
+    let steps = steps.into_iter().filter(|s| s.view != View::Calls);
     let steps = joined(steps, &mut unknown);
     for (kind, n) in &unknown {
         warnings.push(format!("{file}: {n} × {kind}"));
     }
-    warnings.extend(wrong_counters(&steps, file));
+    warnings.extend(wrong_counters(steps.iter().chain(&given_up), file));
     let mut builder =
         SessionBuilder { warnings, start: start(&steps), ..SessionBuilder::default() };
     for step in steps {
         builder.agent = step.agent.clone().filter(|_| !of_subagent);
         builder.step(step);
     }
-    for (line, call, stamp) in given_up {
+    for RecordingStep { line, stamp, agent, what, .. } in given_up {
         (builder.line, builder.stamp) = (line, stamp);
-        let (at, agent) = (builder.at(), call.agent.filter(|_| !of_subagent));
-        builder.entry(Entry::RecordedCall(RecordedCall { at, agent, ..call }));
+        let StepKind::Reply(reply) = what else { continue };
+        let Some(usage) = counted(&reply) else { continue };
+        let (at, agent) = (builder.at(), agent.filter(|_| !of_subagent));
+        builder.entry(Entry::RecordedCall(RecordedCall { usage, model: reply.model, at, agent }));
     }
     let (id, title) = (id.unwrap_or_default(), title.unwrap_or_default());
     let source = Source { format: format.to_string(), file: Some(file.to_string()), version };
@@ -66,9 +69,8 @@ fn start(steps: &[RecordingStep]) -> Option<i64> {
     main.find_map(|s| time::millis(s.stamp.as_deref()?))
 }
 
-/// Returns counted calls on branches that the session did not end with, once each, with line and
-/// time.
-fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>)> {
+/// Returns the calls on branches that the session did not end with, once each.
+fn given_up(steps: &[RecordingStep]) -> Vec<RecordingStep> {
     let (mut replies, mut kept, mut summaries) = (HashSet::new(), HashSet::new(), HashSet::new());
     for step in steps {
         let is_kept = step.view != View::Calls;
@@ -84,42 +86,31 @@ fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>
             _ => {}
         }
     }
-    let mut places = HashMap::new();
-    let mut out: Vec<(usize, RecordedCall, Option<String>)> = Vec::new();
-    for step in steps.iter().filter(|s| s.view == View::Calls) {
-        let Some(reply) = step.what.any_reply() else { continue };
-        let Some(id) = &reply.response else { continue };
-        let (key, is_reply) = ((&step.agent, id), matches!(step.what, StepKind::Reply(_)));
-        if kept.contains(&key) || summaries.contains(id) || !is_reply && replies.contains(id) {
-            continue;
-        }
-        let Some(usage) = counted(reply) else { continue };
-        let at = *places.entry(key).or_insert(out.len());
-        match out.get_mut(at) {
-            // Each line of a reply repeats its counters. Their parts are added.
-            Some((_, known, _)) => {
-                let shown = known.usage.output_estimate.zip(usage.output_estimate);
-                known.usage = usage;
-                known.usage.output_estimate = shown.map(|(a, b)| a + b);
-            }
-            None => {
-                let (model, agent) = (reply.model.clone(), step.agent.clone());
-                let call = RecordedCall { usage, model, agent, ..RecordedCall::default() };
-                out.push((step.line, call, step.stamp.clone()));
-            }
-        }
-    }
-    out
+    let call = |step: &RecordingStep| {
+        let reply = step.what.any_reply()?;
+        let id = reply.response.as_ref()?;
+        let is_reply = matches!(step.what, StepKind::Reply(_));
+        let is_known = kept.contains(&(&step.agent, id))
+            || summaries.contains(id)
+            || !is_reply && replies.contains(id);
+        let what = StepKind::Reply(reply.clone());
+        (!is_known).then(|| RecordingStep { what, ..step.clone() })
+    };
+    let calls = steps.iter().filter(|s| s.view == View::Calls).filter_map(call);
+    joined(calls, &mut BTreeMap::new())
 }
 
-/// Returns the steps of the session. Parts of a reply or compaction are joined into one step at the
-/// first part. Counts unknown parts by their description.
-fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> Vec<RecordingStep> {
+/// Joins the parts of a reply or compaction into one step at the first part. Counts unknown parts by
+/// their description.
+fn joined(
+    steps: impl Iterator<Item = RecordingStep>,
+    unknown: &mut BTreeMap<String, usize>,
+) -> Vec<RecordingStep> {
     let mut out: Vec<RecordingStep> = Vec::new();
     // Position of each reply by conversation and response, and of the reply that is still open.
     let mut replies: HashMap<(Option<String>, String), usize> = HashMap::new();
     let mut open: Option<usize> = None;
-    for mut step in steps.into_iter().filter(|s| s.view != View::Calls) {
+    for mut step in steps {
         match &mut step.what {
             StepKind::Reply(more) => {
                 note_unknown(&more.pieces, unknown);

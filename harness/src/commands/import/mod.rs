@@ -10,7 +10,7 @@ use ctxbench_mock::summarise::endpoint::{self, Cassette};
 use ctxbench_os::redact::Redactor;
 use ctxbench_scenarios::exports::{self, Export, ExportLosses};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
-use ctxbench_scenarios::{InputKind, LoadError, Scenario, sniff};
+use ctxbench_scenarios::{InputKind, Scenario, sniff};
 use ctxbench_session::{Entry, Session};
 use ctxbench_util::{files, plural};
 use folder::ImportFolder;
@@ -227,37 +227,17 @@ impl Work {
         self.write(session, *facts_found, &shown, std::mem::take(files), write)
     }
 
-    /// Returns the reason not to import a file, if there is one.
+    /// Returns an error for a session, which would be written as it is.
     fn refused(&self, path: &Path) -> Option<anyhow::Error> {
-        if input::is_pipe(path) || path.is_dir() {
+        let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
+        if !as_it_is || input::is_pipe(path) || path.is_dir() {
             return None;
         }
-        let source = Source::at(path);
-        // The reader reports unreadable files.
-        let head = source.head().ok().filter(|head| head.members.is_none())?;
-        // Detection looks at the text, not only at the extension.
-        let is_session =
-            sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(InputKind::Session);
-        let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
-        let foreign = formats::foreign_program(&head);
-        let why = match sniff(&source) {
-            _ if head.text.trim().is_empty() => {
-                return Some(LoadError::Empty { path: path.to_path_buf() }.into());
-            }
-            Some(InputKind::Session) if is_session && as_it_is => {
-                "already a session; `run` takes it as it is"
-            }
-            Some(InputKind::Session) if is_session => return None,
-            Some(InputKind::Recording(_) | InputKind::Scenario) => return None,
-            Some(InputKind::Session) | None if let Some(program) = foreign => {
-                let why = format!("a recording of {program}, which ctxbench does not read");
-                return Some(anyhow!("{}: {why}", path.display()));
-            }
-            Some(InputKind::Session) | None => {
-                "not a recording that is known here; `ctxbench import --help` lists the formats"
-            }
-        };
-        Some(anyhow!("{}: {why}", path.display()))
+        // The reader reports unreadable files. The text decides, and not the extension.
+        let head = Source::at(path).head().ok()?;
+        let kind = sniff(&Source::of_bytes(head.text.as_bytes(), ""));
+        let why = "already a session; `run` takes it as it is";
+        (kind == Some(InputKind::Session)).then(|| anyhow!("{}: {why}", path.display()))
     }
 
     /// Prints the limits of a format the first time that it is used.

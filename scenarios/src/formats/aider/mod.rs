@@ -13,7 +13,8 @@
 //!   are messages, since the program made the second request itself, without notices for the user
 //!   alone.
 //! - `Tokens:` are the counters of the reply before, unless they are rounded (`12k`). `Cost:` is
-//!   what Aider computed; a call costs what the session costs more than before it.
+//!   what Aider computed; a call costs what the session costs more than before it. What that is more
+//!   than its own message are replies before it without counters.
 //! - Of the history of requests, the system prompt of a session's first request is taken.
 
 mod asked;
@@ -146,7 +147,7 @@ impl Chat {
             out.steps.push(RecordingStep::new(self.line, None, what));
             out.beside.extend(beside.clone());
         }
-        let (mut model, mut spent) = (None, 0.0);
+        let (mut model, mut spent) = (None, Amount::default());
         for (n, block) in self.blocks.iter().enumerate() {
             let what = match block.who {
                 BlockAuthor::Program => {
@@ -219,33 +220,60 @@ fn model_of(text: &str) -> Option<String> {
 }
 
 /// Assigns the counters in a text of the program to the newest reply. `spent` is the cost of the
-/// session so far, USD, by the program's own words. Rounded counters have a cost all the same.
-fn count(text: &str, line: usize, spent: &mut f64, steps: &mut Vec<RecordingStep>) {
+/// session so far, by the program's own words. Rounded counters have a cost all the same, and so have
+/// replies before without counters.
+fn count(text: &str, line: usize, spent: &mut Amount, steps: &mut Vec<RecordingStep>) {
     let Some(told) = text.lines().rev().find_map(|l| l.strip_prefix("Tokens: ")) else { return };
-    let mut billing = Billing::default();
-    if let Some(cost) = told.split_once("Cost: ").and_then(|(_, cost)| session_cost(cost)) {
-        billing.told_usd = Some((cost - *spent).max(0.0));
-        *spent = cost;
-    }
-    let reply = steps.iter_mut().rev().find_map(|s| match &mut s.what {
-        StepKind::Reply(reply) => Some(reply),
+    let mut replies = steps.iter_mut().rev().filter_map(|step| match &mut step.what {
+        StepKind::Reply(reply) if step.view == View::Both => Some(reply),
         _ => None,
     });
-    let Some(reply) = reply else { return };
-    if let Some(counters) = counters(told) {
-        reply.counters = Ok(Counters { billing, ..counters });
-        return;
+    let Some(reply) = replies.next() else { return };
+    let has_uncounted = replies.next().is_some_and(|before| before.counters == known(None));
+    let (mut of_call, mut of_others) = (None, None);
+    if let Some([message, session]) = costs(told) {
+        let grown = (session.usd - spent.usd).max(0.0);
+        let rounding = message.rounding + session.rounding + spent.rounding;
+        let more = grown - message.usd;
+        let more = if more > rounding { more } else { 0.0 };
+        of_call = Some(grown - more);
+        of_others = (has_uncounted || more > 0.0).then_some(more);
+        *spent = session;
     }
-    reply.counters = Err("its counters are rounded".to_string());
     let model = reply.model.clone();
-    steps.extend(billing.told_usd.map(|usd| RecordingStep::of_cost(line, model, usd)));
+    let cost = match counters(told) {
+        Some(mut counters) => {
+            counters.billing.told_usd = of_call;
+            reply.counters = Ok(counters);
+            of_others
+        }
+        None => {
+            reply.counters = Err("its counters are rounded".to_string());
+            of_call.map(|usd| usd + of_others.unwrap_or_default())
+        }
+    };
+    steps.extend(cost.map(|usd| RecordingStep::of_cost(line, model, usd)));
 }
 
-/// Parses `$0.01 message, $0.03 session.`: the cost of the session, USD.
-fn session_cost(cost: &str) -> Option<f64> {
-    let (cost, _) = cost.split_once(" session")?;
-    let cost: f64 = cost.rsplit('$').next()?.replace(',', "").parse().ok()?;
-    (cost.is_finite() && cost >= 0.0).then_some(cost)
+/// A cost in USD as Aider prints it.
+#[derive(Clone, Copy, Default)]
+struct Amount {
+    usd: f64,
+    /// Largest difference to the exact cost.
+    rounding: f64,
+}
+
+/// Parses `… Cost: $0.01 message, $0.03 session.`: the costs of the message and of the session.
+fn costs(told: &str) -> Option<[Amount; 2]> {
+    let (_, costs) = told.split_once("Cost: $")?;
+    let (message, session) = costs.split_once('$')?;
+    let (session, _) = session.split_once(" session")?;
+    let amount = |text: &str| {
+        let digits = text.split_once('.').map_or(0, |(_, digits)| digits.len());
+        let usd = text.replace(',', "").parse().ok().filter(|usd| (0.0..f64::MAX).contains(usd))?;
+        Some(Amount { usd, rounding: 0.5 * 0.1_f64.powi(digits.try_into().ok()?) })
+    };
+    Some([amount(message.split_whitespace().next()?)?, amount(session)?])
 }
 
 /// Parses `11,077 sent, 10 cache write, 20 cache hit, 706 received. Cost: …`.

@@ -1,6 +1,7 @@
 //! Counters of a rollout and the replies that they belong to.
 
 use crate::formats::prelude::*;
+use ctxbench_core::tokens::content_hash;
 
 /// Counters of a call, as a line tells them.
 #[derive(Clone)]
@@ -50,7 +51,12 @@ pub(super) struct RolloutCalls {
     /// Newest counters with their steps, until another line repeats them.
     newest: Option<(CallRecord, Vec<usize>)>,
     pub(super) unreplied: Option<(RecordingStep, RecordingReply)>,
+    /// Tokens of the calls since the newest totals, in the order of [`TOTALS`].
+    since_totals: [u64; 3],
 }
+
+/// Sums of a rollout: all input, the input that the cache served, and the output.
+const TOTALS: [&str; 3] = ["input_tokens", "cached_input_tokens", "output_tokens"];
 
 impl RolloutCalls {
     /// Adds a part to the open reply. Returns the name of the reply.
@@ -67,6 +73,30 @@ impl RolloutCalls {
     /// Ends the open reply: the next part belongs to another.
     pub(super) fn end_reply(&mut self) {
         self.ended = true;
+    }
+
+    pub(super) fn add_to_totals(&mut self, record: &CallRecord) {
+        let Counters { read, output, .. } = record.counters;
+        let sums = self.since_totals.iter_mut().zip([record.counters.prompt(), read, output]);
+        sums.for_each(|(sum, n)| *sum = sum.saturating_add(n));
+    }
+
+    /// Returns the tokens by which the totals grew beyond the calls since the totals before.
+    pub(super) fn uncounted(
+        &mut self,
+        before: Option<&Map<String, Value>>,
+        totals: &Map<String, Value>,
+        id: Option<String>,
+    ) -> Option<CallRecord> {
+        let known = std::mem::take(&mut self.since_totals);
+        let sum = |of: &Map<String, Value>, n: usize| of.get(TOTALS[n]).and_then(tokens);
+        let grown = |n: usize| -> Option<Value> {
+            let (before, now) = sum(before?, n).zip(sum(totals, n))?;
+            Some(now.saturating_sub(before.saturating_add(known[n])).into())
+        };
+        let grown = (0..TOTALS.len()).filter_map(|n| Some((TOTALS[n].to_string(), grown(n)?)));
+        let record = CallRecord::new(&grown.collect(), id, false);
+        (record.counters.context() > 0).then_some(record)
     }
 
     /// Assigns counters. Returns the counters before, if they stand without a reply.
@@ -97,12 +127,18 @@ impl RolloutCalls {
             }
             return None;
         }
+        self.add_to_totals(&record);
+        record.counters.wrong.iter_mut().for_each(|w| w.line = Some(at.line));
         let Some((_, of)) = self.open.take() else {
             let response = format!("line {}", at.line);
             self.newest = Some((record.clone(), Vec::new()));
             return self.unreplied.replace((at, record.reply(response, model)));
         };
         record.counters.billing.web_searches = std::mem::take(&mut self.searches);
+        if let Some(id) = record.counters.billing.call_id.take_if(|_| !record.is_record) {
+            record.counters.billing.call_id =
+                Some(format!("{id} {:x}", hash_of(&of, steps)).into());
+        }
         let mut pieces = Vec::new();
         let first = of.first().copied().unwrap_or_default();
         for (n, step) in steps.iter_mut().enumerate().skip(first) {
@@ -119,4 +155,18 @@ impl RolloutCalls {
         self.newest = Some((record, of));
         None
     }
+}
+
+/// Hashes what these steps of a reply tell, without reasoning, which forks may leave out.
+fn hash_of(of: &[usize], steps: &[RecordingStep]) -> u64 {
+    let pieces = of.iter().flat_map(|n| match &steps[*n].what {
+        StepKind::Reply(reply) => &*reply.pieces,
+        _ => &[],
+    });
+    let parts = pieces.filter_map(|piece| match piece {
+        MessagePart::Said(Part::Reasoning { .. }) => None,
+        MessagePart::Said(part) => Some(format!("{part:?}")),
+        _ => None,
+    });
+    content_hash(parts.collect::<String>().as_bytes())
 }

@@ -7,8 +7,11 @@
 //!   and is split. `token_usage_record` and `token_count` may both tell of one call. Counters
 //!   without a reply are those of the compaction after them, or of a reply that is not recorded.
 //! - A fork and a subagent repeat the lines of their parent. A call has the same identity in every
-//!   file: the provider's id, or the counters' totals in the first thread. What stands before a
-//!   subagent's own history (`subagent_history_start_ordinal`) is its parent's and is left out.
+//!   file: the provider's id, or the counters' totals in the first thread with the reply. What
+//!   stands before a subagent's own history (`subagent_history_start_ordinal`), and counters that
+//!   older subagents repeat without the replies, are the parent's and are left out.
+//! - What the totals grow beyond the counters of the calls is a call that no line counts: the
+//!   compaction before, or one whose line was lost.
 //! - Developer items and user items that the program wrote itself (AGENTS.md, environment,
 //!   permissions, …) become `memory` entries before the first user message and join the next user
 //!   message later.
@@ -93,11 +96,13 @@ struct RolloutReader {
     effort: Option<String>,
     /// Counted tokens of the last request and its reply.
     context: Option<u64>,
-    total: Option<Value>,
+    totals: Option<Map<String, Value>>,
     /// First thread of the history, as far as the file tells.
     thread: Option<String>,
     /// Number of the first line of a subagent's own history, from 0.
     own_from: u64,
+    /// Id of the file's own thread if it is a subagent's.
+    subagent: Option<String>,
     system: bool,
     /// Name of the newest step, the parent of the next one.
     tip: Option<String>,
@@ -105,8 +110,8 @@ struct RolloutReader {
     /// step.
     said: Vec<(String, Option<usize>)>,
     calls: RolloutCalls,
-    /// The newest compaction, with the provider's id of the request for it.
-    compaction: Option<(String, usize)>,
+    /// The newest compaction, until the next totals, with the provider's id of the request for it.
+    compaction: Option<(Option<String>, usize)>,
 }
 
 impl RolloutReader {
@@ -167,10 +172,16 @@ impl RolloutReader {
             self.out.route = route(format!("session_meta names the provider {provider}"));
         }
         self.out.version = string(payload, "cli_version").or(self.out.version.take());
-        self.thread =
-            string(payload, "forked_from_id").or(string(payload, "id")).or(self.thread.take());
-        let own_from = payload.get("subagent_history_start_ordinal").and_then(Value::as_u64);
-        self.own_from = own_from.unwrap_or(self.own_from);
+        let id = string(payload, "id");
+        let source = payload.get("source").and_then(Value::as_object);
+        let is_subagent = source.is_some_and(|s| s.contains_key("subagent"));
+        if self.thread.is_none() && (is_subagent || payload.contains_key("parent_thread_id")) {
+            self.subagent.clone_from(&id);
+        }
+        self.thread = string(payload, "forked_from_id").or(id).or(self.thread.take());
+        if let Some(from) = payload.get("subagent_history_start_ordinal").and_then(Value::as_u64) {
+            (self.own_from, self.thread) = (from, string(payload, "id"));
+        }
         let base = payload.get("base_instructions");
         let text = base.and_then(|b| b.as_str().or_else(|| b.get("text")?.as_str()));
         if let Some(text) = text.filter(|_| !self.system) {
@@ -213,8 +224,7 @@ impl RolloutReader {
     }
 
     fn compacted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
-        let asked = string(payload, "compaction_response_id");
-        self.compaction = asked.map(|id| (id, self.out.steps.len()));
+        self.compaction = Some((string(payload, "compaction_response_id"), self.out.steps.len()));
         let reply = self.calls.unreplied.take().map(|(_, reply)| Box::new(reply));
         let summary = string(payload, "message").filter(|m| !m.is_empty());
         let pre_tokens = self.context;
@@ -242,30 +252,41 @@ impl RolloutReader {
         self.out.context_window =
             info.get("model_context_window").and_then(tokens).or(self.out.context_window);
         let Some(last) = object_of(info, "last_token_usage") else { return };
-        let total = info.get("total_token_usage").cloned();
-        let repeated = total.is_some() && total == self.total;
-        let id = total.as_ref().and_then(Value::as_object).map(|total| {
-            let thread = self.thread.as_deref().unwrap_or_default();
+        let totals = object_of(info, "total_token_usage");
+        if totals.is_some() && totals == self.totals.as_ref() {
+            return;
+        }
+        let thread = self.thread.as_deref().unwrap_or_default();
+        let id = totals.map(|totals| {
             let sums = ["input_tokens", "output_tokens", "total_tokens"];
-            let sums = sums.map(|k| total.get(k).and_then(tokens).unwrap_or_default());
+            let sums = sums.map(|k| totals.get(k).and_then(tokens).unwrap_or_default());
             format!("{thread} {sums:?}")
         });
-        let of = |usage: Option<&Value>, key: &str| usage?.get(key).and_then(tokens);
-        let [input, output] = ["input_tokens", "output_tokens"].map(|key| {
-            let before = of(self.total.as_ref(), key).zip(last.get(key).and_then(tokens));
-            let grown = of(total.as_ref(), key).zip(before);
-            grown.map_or(0, |(now, (old, last))| now.saturating_sub(old.saturating_add(last)))
-        });
-        if !repeated && input + output > 0 {
-            self.out.left_out.push(format!(
-                "line {}: the totals grew by {input} input and {output} output tokens beyond the \
-                 counters of the call; what these were for is not recorded, and they are not billed",
-                at.line
-            ));
+        let uncounted = id.as_ref().map(|id| format!("{id} uncounted"));
+        self.count(at.clone(), CallRecord::new(last, id, false));
+        if let Some(totals) = totals {
+            let before = self.totals.replace(totals.clone());
+            let uncounted = self.calls.uncounted(before.as_ref(), totals, uncounted);
+            uncounted.into_iter().for_each(|record| self.uncounted(at.clone(), record));
+            self.compaction = None;
         }
-        self.total = total;
-        if !repeated {
-            self.count(at, CallRecord::new(last, id, false));
+    }
+
+    /// Adds a call that only the totals count: that of the compaction before, or an unknown one.
+    fn uncounted(&mut self, at: RecordingStep, record: CallRecord) {
+        let reply = record.reply(format!("totals on line {}", at.line), self.model.clone());
+        match self.newest_compaction(None).filter(|c| c.reply.is_none()) {
+            Some(compaction) => compaction.reply = Some(Box::new(reply)),
+            None => {
+                let counted = reply.counters.as_ref().map(|c| (c.prompt(), c.output));
+                let (input, output) = counted.unwrap_or_default();
+                self.out.left_out.push(format!(
+                    "line {}: the totals grew by {input} input and {output} output tokens beyond \
+                     the counters of the calls; they are billed as a call without a reply",
+                    at.line
+                ));
+                self.without_reply(at, reply);
+            }
         }
     }
 
@@ -276,14 +297,25 @@ impl RolloutReader {
         let id = response.map(|response| format!("{thread} {response}"));
         let usage = object_of(payload, "usage").unwrap_or(payload);
         let record = CallRecord::new(usage, id, true);
-        let asked = self.compaction.as_ref().filter(|(id, _)| response == Some(id));
-        let step = asked.and_then(|(_, step)| self.out.steps.get_mut(*step));
-        if let Some(StepKind::Compaction(c)) = step.map(|s| &mut s.what) {
-            let reply = record.reply(format!("line {}", at.line), self.model.clone());
-            c.reply.get_or_insert(Box::new(reply));
-            return;
+        let reply = record.clone().reply(format!("line {}", at.line), self.model.clone());
+        match self.newest_compaction(response).filter(|_| response.is_some()) {
+            Some(compaction) => {
+                compaction.reply.get_or_insert(Box::new(reply));
+                self.calls.add_to_totals(&record);
+            }
+            None => self.count(at, record),
         }
-        self.count(at, record);
+    }
+
+    /// Returns the newest compaction, if no totals came after it and it has this request. `None` =
+    /// any request.
+    fn newest_compaction(&mut self, response: Option<&str>) -> Option<&mut RecordingCompaction> {
+        let (id, step) = self.compaction.as_ref()?;
+        let is_of = response.is_none() || id.as_deref() == response;
+        match &mut self.out.steps.get_mut(*step)?.what {
+            StepKind::Compaction(compaction) if is_of => Some(compaction),
+            _ => None,
+        }
     }
 
     fn count(&mut self, at: RecordingStep, record: CallRecord) {
@@ -304,7 +336,12 @@ impl RolloutReader {
         }
     }
 
+    /// Adds a call without a reply. In a subagent that repeats its parent's counters without the
+    /// replies, it is the parent's.
     fn without_reply(&mut self, at: RecordingStep, reply: RecordingReply) {
+        if self.subagent.is_some() && self.subagent != self.thread {
+            return;
+        }
         let (parent, view) = (self.tip.clone(), View::Calls);
         self.push(RecordingStep { parent, view, ..at }, StepKind::Reply(reply));
     }

@@ -157,14 +157,25 @@ fn item(payload: Value) -> String {
     json!({"type": "response_item", "payload": payload}).to_string()
 }
 
-/// The totals before and after are 1,000 and 5,000, and the call had 1,500.
+/// The totals before and after are 1,000 and 5,000, and the call had 1,500. The others are those of the
+/// compaction between the two, if there is one.
 #[test]
 fn totals_that_grow_beyond_the_counters_are_told() {
     let said = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]});
-    let lines = [count(1_000, 1_000, 0), item(said), count(5_000, 1_500, 0)];
-    let (_, warnings) = import(&format!("{ROLLOUT}{}", lines.join("\n")));
-    let told = "line 21: the totals grew by 2500 input and 0 output tokens";
+    let lines = [count(1_000, 1_000, 0), item(said), count(5_000, 1_500, 0)].join("\n");
+    let (session, warnings) = import(&format!("{ROLLOUT}{lines}"));
+    assert_eq!(warnings, Vec::<String>::new());
+    let compaction = session.entries.iter().find_map(|e| match e {
+        Entry::RecordedCompaction(c) => c.usage.clone(),
+        _ => None,
+    });
+    assert_eq!(compaction.map(|usage| (usage.input, usage.output)), Some((2_500, 0)));
+    let plain = ROLLOUT.lines().filter(|line| !line.contains("compacted"));
+    let plain: String = plain.map(|line| format!("{line}\n")).collect();
+    let (session, warnings) = import(&format!("{plain}{lines}"));
+    let told = "line 20: the totals grew by 2500 input and 0 output tokens";
     assert!(warnings.iter().any(|w| w.starts_with(told)), "{warnings:?}");
+    assert_eq!(describe(&session).last().map(String::as_str), Some("call: 2500"));
 }
 
 #[test]

@@ -24,16 +24,17 @@ pub(super) fn prompt(wire: Wire, path: &str, body: &str, unknown: &mut Unknown) 
     read(body, unknown, |body| wire.decode(path, body.as_bytes()))
 }
 
-/// Returns the complete reply of an answer with what changes its price, or `None` if the answer
-/// contains no reply.
-pub(super) fn reply(wire: Wire, answer: &str, unknown: &mut Unknown) -> Option<(Reply, Billing)> {
+/// A reply with the members of its answer.
+pub(super) type AnsweredReply = (Reply, Map<String, Value>);
+
+/// Returns the complete reply of an answer, or `None` if the answer contains none.
+pub(super) fn reply(wire: Wire, answer: &str, unknown: &mut Unknown) -> Option<AnsweredReply> {
     let mut whole = Cow::Borrowed(answer);
     if !answer.trim_start().starts_with(['{', '[']) {
         whole = String::from_utf8((wire.assemble)(&event_data(answer))?).ok()?.into();
     }
     let reply = read(&whole, unknown, |body| (wire.decode_reply)(body.as_bytes()))?;
-    let body: Map<String, Value> = escapes::from_str(&whole).unwrap_or_default();
-    Some((reply, messages::terms(object_in(&body, "usage"), &body)))
+    Some((reply, escapes::from_str(&whole).unwrap_or_default()))
 }
 
 fn read<T>(

@@ -37,6 +37,8 @@ pub(super) struct ExchangeView {
     /// The reply, or the reason why there is none.
     pub(super) reply: Result<Reply, String>,
     pub(super) billing: Billing,
+    /// What the answer tells of requests that the provider made inside it.
+    pub(super) answer: Map<String, Value>,
 }
 
 /// Contents of a file.
@@ -131,10 +133,15 @@ impl Exchanges {
             (0, _) => Err("no answer arrived".to_string()),
             (status, _) => Err(format!("HTTP {status}")),
         };
-        let (reply, billing) = reply.map_or_else(
-            |why| (Err(why), Billing::default()),
-            |(reply, billing)| (Ok(reply), billing),
-        );
+        let (reply, mut answer) = match reply {
+            Ok((reply, answer)) => (Ok(reply), answer),
+            Err(why) => (Err(why), Map::new()),
+        };
+        let billing = messages::terms(object_in(&answer, "usage"), &answer);
+        answer.retain(|key, _| key == "usage" || key == "content");
+        if let Some(content) = answer.get_mut("content").and_then(Value::as_array_mut) {
+            content.retain(|block| block["type"] == "compaction");
+        }
         let Prompt { model, tools, items, .. } = prompt;
         let begin = items.iter().position(|i| !is_standing(i)).unwrap_or(items.len());
         let mut placed: Vec<Placed> = Vec::with_capacity(items.len());
@@ -160,6 +167,7 @@ impl Exchanges {
             items: placed,
             reply,
             billing,
+            answer,
         })
     }
 }

@@ -4,8 +4,6 @@
 use std::collections::HashSet;
 
 use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::model;
-use ctxbench_core::request::Reply;
 
 use super::decode;
 use super::seen::{ExchangeView, Exchanges};
@@ -302,10 +300,12 @@ impl Turn<'_, '_> {
             Ok(reply) => reply,
         };
         let view = if self.is_summary { View::Calls } else { self.place.view };
-        if let Some(compaction) = compaction_inside(seen, reply) {
-            self.step(seen.at_ms, view, StepKind::Compaction(compaction));
-        }
         let mut told = reply_of(seen);
+        let usage = object_of(&seen.answer, "usage");
+        for (of, what) in messages::take_inside(usage, &seen.answer, &mut told) {
+            let view = if of == View::Both { view } else { of };
+            self.step(seen.at_ms, view, what);
+        }
         told.sent_ms = i64::try_from(seen.at_ms).ok().map(|ms| self.started + ms);
         let step = self.step(seen.end_ms, view, StepKind::Reply(told));
         self.state.shown.push((seen.items.len(), step));
@@ -314,30 +314,6 @@ impl Turn<'_, '_> {
             self.state.counters = decode::counters(&reply.usage);
         }
     }
-}
-
-/// Returns the compaction that the provider made inside a reply, if any.
-fn compaction_inside(seen: &ExchangeView, reply: &Reply) -> Option<RecordingCompaction> {
-    if reply.billed == reply.usage {
-        return None;
-    }
-    let counters = decode::counters(&model::iterations(reply).next()?)?;
-    let billing = Billing { web_searches: 0, ..seen.billing.clone() };
-    let summary = reply.parts.iter().rev().find_map(|p| match p {
-        Part::Compaction(text) => text.as_deref().map(str::to_string),
-        _ => None,
-    });
-    Some(RecordingCompaction {
-        pre_tokens: Some(counters.prompt()),
-        summary,
-        trigger: Some(Trigger::Auto),
-        reply: Some(Box::new(RecordingReply {
-            model: Some(seen.model.clone()),
-            counters: Ok(Counters { billing, ..counters }),
-            ..RecordingReply::new(format!("exchange {} compaction", seen.number), vec![])
-        })),
-        ..RecordingCompaction::default()
-    })
 }
 
 fn reply_of(seen: &ExchangeView) -> RecordingReply {
