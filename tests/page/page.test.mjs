@@ -154,7 +154,7 @@ on("a strategy sorts the sessions, both ways and back", "", async (page) => {
 
 on("a metric brings its words", "", async (page) => {
   await page.selectOption("#metric", "recall_pct");
-  assert.match(await textOf(page, "#map"), /recall: needs whose fact.*Higher is better/);
+  assert.match(await textOf(page, "#map"), /recall ?: recall over all needs.*Higher is better/);
   const told = new Set();
   for (const metric of await page.$$eval("#metric option", (all) => all.map((o) => o.value))) {
     await page.selectOption("#metric", metric);
@@ -162,7 +162,7 @@ on("a metric brings its words", "", async (page) => {
     assert.match(help, /^.+: .{5,}\. (Lower|Higher|Neither)/, metric);
     told.add(metric);
   }
-  assert.ok(told.size > 60);
+  assert.ok(told.size > 25);
 });
 
 on("who is cheapest without losing more than so much", "", async (page) => {
@@ -298,7 +298,7 @@ for (const [name, hash] of Object.entries(STATES)) {
     for (const width of [390, 1024, 2560]) {
       on(`${name}, ${scheme}, ${width} px: nothing is wider than the window`, hash,
         async (page) => {
-          await page.waitForSelector(".plot svg, svg .line");
+          await page.waitForSelector("#map table, #session svg .line");
           assert.ok(await overflow(page) <= 0, `${await overflow(page)} px too wide`);
           await page.evaluate(() => scrollTo(0, 0));
           await page.screenshot({ path: `${SHOTS}/${name}-${scheme}-${width}.png`,
@@ -306,7 +306,7 @@ for (const [name, hash] of Object.entries(STATES)) {
         }, { scheme, width });
     }
     on(`${name}, ${scheme}: accessible`, hash, async (page) => {
-      await page.waitForSelector(".plot svg, svg .line");
+      await page.waitForSelector("#map table, #session svg .line");
       await page.evaluate(axe.source);
       const found = await page.evaluate(() => axe.run());
       const told = found.violations.map((v) =>
@@ -315,7 +315,7 @@ for (const [name, hash] of Object.entries(STATES)) {
     }, { scheme });
   }
   on(`${name} can be printed`, hash, async (page) => {
-    await page.waitForSelector(".plot svg, svg .line");
+    await page.waitForSelector("#map table, #session svg .line");
     const path = `${SHOTS}/${name}.pdf`;
     await page.pdf({ path, format: "A4", printBackground: true });
     assert.ok(statSync(path).size > 20_000);

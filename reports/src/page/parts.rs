@@ -127,7 +127,9 @@ fn sheet(s: &Sheet) -> Markup {
 fn rows(name: &str, s: &Sheet) -> Markup {
     let is_word = |c: &str| c.starts_with(char::is_alphabetic);
     let table = html! { table.sheet {
-        thead { tr { @for h in &s.head { th scope="col" { (fmt::one_line(h)) } } } }
+        thead { tr { @for h in &s.head {
+            @if h.is_empty() { td {} } @else { th scope="col" { (fmt::one_line(h)) } }
+        } } }
         tbody { @for g in &s.groups {
             @if !g.name.is_empty() {
                 tr { th.l scope="rowgroup" colspan=(s.head.len()) { (fmt::one_line(&g.name)) } }
