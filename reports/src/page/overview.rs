@@ -137,7 +137,7 @@ fn group(terms: &Terms<'_, '_>, places: &Places<'_>) -> Option<Value> {
     let ranked = pooled.ranked().filter(|s| pooled.products.contains(&*s.strategy));
     Some(json!({
         "name": terms.name(),
-        "against": fmt::one_line(&d.baseline),
+        "against": Names::new(&pooled.runs).of(&d.baseline),
         "points": ranked.filter_map(product).collect::<Vec<_>>(),
     }))
 }
