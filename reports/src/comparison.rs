@@ -190,7 +190,7 @@ impl Names {
     }
 
     /// Name of the row with this label.
-    pub(crate) fn of(&self, label: &str) -> &str {
+    pub(crate) fn by_label(&self, label: &str) -> &str {
         &self.names[label]
     }
 

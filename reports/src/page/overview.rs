@@ -95,7 +95,7 @@ fn strategies(results: &Results, labels: &[&str]) -> Vec<Value> {
         json!({
             "label": unique(fmt::one_line(label), &mut taken),
             // As short as what differs; links have the label.
-            "name": names.of(label),
+            "name": names.by_label(label),
             "standing": standing[label],
         })
     };
@@ -137,7 +137,7 @@ fn group(terms: &Terms<'_, '_>, places: &Places<'_>) -> Option<Value> {
     let ranked = pooled.ranked().filter(|s| pooled.products.contains(&*s.strategy));
     Some(json!({
         "name": terms.name(),
-        "against": fmt::one_line(&d.baseline),
+        "against": Names::new(&pooled.runs).by_label(&d.baseline),
         "points": ranked.filter_map(product).collect::<Vec<_>>(),
     }))
 }

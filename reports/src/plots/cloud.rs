@@ -73,7 +73,7 @@ pub(super) fn draw(cloud: &Cloud, width: i32) -> Result<String, Fault> {
         }
         let line = front_line(points, x, y);
         line.windows(2).try_for_each(|ends| s.path(ends, GREY, 1))?;
-        let names = place(points, &places, &line, [LEFT_MARGIN, top, right, bottom]);
+        let names = name_positions(points, &places, &line, [LEFT_MARGIN, top, right, bottom]);
         for ((p, at), name) in points.iter().zip(&places).zip(names) {
             if let Some((left, middle)) = name {
                 let end = (at.0.clamp(left, left + text_width(&p.label, TEXT)), middle);
@@ -111,7 +111,7 @@ fn front_line(points: &[CloudPoint], x: Scale, y: Scale) -> Vec<(i32, i32)> {
 
 /// Left end and middle of each name: the nearest place to its point that covers no mark, no part of
 /// the front line and no other name. Names on the front choose first. `None` if there is no room.
-fn place(
+fn name_positions(
     points: &[CloudPoint],
     places: &[(i32, i32)],
     line: &[(i32, i32)],

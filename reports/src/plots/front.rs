@@ -58,7 +58,7 @@ pub(super) fn draw(
     };
     if let Some(at) = base(i).zip(base(j)).filter(|_| d.row(&d.baseline).is_none()) {
         points.push(CloudPoint {
-            label: names.of(&d.baseline).into(),
+            label: names.by_label(&d.baseline).into(),
             at,
             figures: [(at.0, x), (at.1, y)].map(|(value, metric)| metric.unit.describe(value)),
             color: GREY,
@@ -69,7 +69,9 @@ pub(super) fn draw(
     }
     let how = match is_one {
         true => "Up and left is better".into(),
-        false => format!("Mean change against {}; up and left is better", names.of(&d.baseline)),
+        false => {
+            format!("Mean change against {}; up and left is better", names.by_label(&d.baseline))
+        }
     };
     let intervals = points.iter().any(|p| p.intervals[0].is_some());
     let fewer = points.iter().any(|p| !p.whole);
