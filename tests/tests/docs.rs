@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctxbench_reports as reports;
-use ctxbench_reports::record::{Results, RunRecord};
+use ctxbench_reports::record::{
+    CompactionRecord, Delegation, FactRecord, RequestRecord, Results, ResumeRecord, RewindRecord,
+    RunRecord,
+};
 use ctxbench_strategies::Spec;
 use ctxbench_util::files::walk;
 
@@ -77,10 +80,18 @@ fn columns_of(text: &str, heading: &str) -> Vec<String> {
 #[test]
 fn csv_columns_are_documented_in_order() {
     let formats = read(&root().join("docs/results.md"));
-    let seeded = Results {
-        runs: vec![RunRecord { seed: Some(0), ..RunRecord::default() }],
-        ..Results::default()
+    // A file without a row is not written.
+    let run = RunRecord {
+        seed: Some(0),
+        requests: vec![RequestRecord::default()],
+        compactions: vec![CompactionRecord::default()],
+        facts: vec![FactRecord::default()],
+        rewinds: vec![RewindRecord::default()],
+        resume: vec![ResumeRecord::default()],
+        delegation: vec![Delegation::default()],
+        ..RunRecord::default()
     };
+    let seeded = Results { runs: vec![run], ..Results::default() };
     let dir = tempfile::tempdir().unwrap();
     let mut files = reports::OutputFolder::new(dir.path(), false);
     let stored = reports::StoredResults::new(&seeded, &seeded.runs).unwrap();

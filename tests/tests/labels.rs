@@ -159,7 +159,8 @@ fn score(pairs: &[Pair], labels: &[&Value], score: &mut Score) {
 /// The bounds are minimums; the figures are printed.
 #[test]
 fn found_needs_match_labels() {
-    let text = std::fs::read_to_string(recordings::folder().join("../labels/labels.jsonl")).unwrap();
+    let text =
+        std::fs::read_to_string(recordings::folder().join("../labels/labels.jsonl")).unwrap();
     let labels = json_lines(&text);
     let mut all = Score::default();
     for name in ["codemie-rollout", "codemie-session", "spotter-4d5611e5", "spotter-8463c716"] {
