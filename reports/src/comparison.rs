@@ -53,7 +53,13 @@ impl Row<'_, '_> {
 
 /// Builds the table of these runs. Rows that did not finish every session have no figures to
 /// compare, so they are left out.
-pub(crate) fn sheet(runs: &[&RunRecord], pooled: Option<&Pooled<'_>>) -> Sheet {
+///
+/// `used` is the share of what is present that a model uses, for the legend.
+pub(crate) fn sheet(
+    runs: &[&RunRecord],
+    pooled: Option<&Pooled<'_>>,
+    used: Option<&String>,
+) -> Sheet {
     let Names { setting, names } = Names::new(runs);
     let groups = grouped(runs.iter().copied(), |r| &r.strategy.label);
     let products = groups.iter().filter(|g| g[0].is_product()).count();
@@ -113,21 +119,24 @@ pub(crate) fn sheet(runs: &[&RunRecord], pooled: Option<&Pooled<'_>>) -> Sheet {
         [&setting, "cost", against, "recall", "at risk", "cached", "wait", "compactions", ""];
     Sheet {
         title: String::new(),
-        note: legend(against, baseline),
+        note: legend(against, baseline, used),
         head: head.map(String::from).to_vec(),
         groups: vec![Group { name: String::new(), rows: rows.iter().map(cells).collect() }],
     }
 }
 
-fn legend(against: &str, baseline: &str) -> String {
+fn legend(against: &str, baseline: &str, used: Option<&String>) -> String {
     let change = match against {
         "change" => format!(" Change: against {}.", fmt::one_line(baseline)),
         _ => String::new(),
     };
+    let used =
+        used.map(|share| format!(" Models use {} of what is present.", fmt::one_line(share)));
     format!(
         "{} nothing else is both cheaper and recalls more. Recall: share of later needs still in \
-         the prompt; at risk: of those that a compaction touched.{change}",
-        front::MARK
+         the prompt; at risk: of those that a compaction touched.{}{change}",
+        front::MARK,
+        used.unwrap_or_default()
     )
 }
 

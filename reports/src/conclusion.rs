@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::record::{Results, RunRecord};
+use crate::record::{Results, RunRecord, yardstick};
 
 use crate::front::Pooled;
 use crate::group::grouped;
@@ -64,7 +64,11 @@ pub(crate) fn conclusions(results: &Results) -> Vec<Conclusion> {
         Conclusion {
             heading: heading(terms, compared, all.len() > 1),
             failures: comparison::failures(&shown).into_iter().chain(elsewhere(terms)).collect(),
-            table: comparison::sheet(compared, pooled.as_ref()),
+            table: comparison::sheet(
+                compared,
+                pooled.as_ref(),
+                results.assumptions.get(yardstick::USED),
+            ),
             sentences,
             front: pooled.iter().flat_map(Pooled::labels).cloned().collect(),
             lines,

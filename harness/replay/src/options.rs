@@ -23,6 +23,8 @@ pub struct Options {
     pub seed: u64,
     /// Whether the agent fetches lost facts again when it needs them.
     pub rereads: bool,
+    /// Share of what is present in a prompt that a model uses, for people. Only printed.
+    pub used: String,
     /// Whether to write a trace line per request.
     pub trace: bool,
     /// Calibration of token counts.
@@ -47,6 +49,7 @@ impl Default for Options {
             summariser: Summariser::Extractive,
             seed: 1,
             rereads: true,
+            used: "29 to 92 %".into(),
             trace: false,
             calibrate: Calibrate::default(),
             window: None,

@@ -397,6 +397,7 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         ),
         ("refusals", refusals.to_string()),
         ("re-reads", rereads.to_string()),
+        (yardstick::USED, plan.options.used.clone()),
         (yardstick::CALIBRATION, calibrated.to_string()),
         (yardstick::PRICES, model::price_table().to_string()),
         ("seed", seed),

@@ -22,7 +22,7 @@ use ctxbench_agents::exec;
 const FILE_NAME: &str = "ctxbench.toml";
 
 /// Options that a file found by the search may set.
-const HARMLESS: [&str; 21] = [
+const HARMLESS: [&str; 22] = [
     "calibrate",
     "jobs",
     "json",
@@ -43,6 +43,7 @@ const HARMLESS: [&str; 21] = [
     "summarizer",
     "summary-model",
     "transport",
+    "used",
     "window",
 ];
 

@@ -43,7 +43,7 @@ use super::otel::MetricsExport;
 use super::private;
 use super::specs::Chosen;
 use super::summarizer::CassetteFile;
-use super::values::{Seeds, calibrate, many, tokens};
+use super::values::{Seeds, calibrate, many, tokens, used};
 use listed::SessionSummary;
 use rows::RunRows;
 
@@ -105,6 +105,10 @@ pub(crate) struct RunArgs {
     /// Do not model how the agent reads lost content again
     #[arg(long)]
     no_rereads: bool,
+    /// Share of what is present in a prompt that a model uses, in percent, printed with recall
+    /// (docs/recall.md)
+    #[arg(long, value_name = "LOW..HIGH", default_value = "29..92", value_parser = used)]
+    used: String,
     /// Write one JSON line per request to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -434,6 +438,7 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
             summariser: Summariser::default(),
             seed: args.seeds.first,
             rereads: !args.no_rereads,
+            used: args.used.clone(),
             trace: args.trace.is_some(),
             calibrate: args.calibrate,
             window: args.window,

@@ -18,6 +18,15 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses a range of percentages such as 29..92, and returns it for people.
+pub(crate) fn used(text: &str) -> Result<String, String> {
+    let range = text.split_once("..").and_then(|(low, high)| {
+        let (low, high) = (low.parse::<u8>().ok()?, high.parse::<u8>().ok()?);
+        (low <= high && high <= 100).then(|| format!("{low} to {high} %"))
+    });
+    range.ok_or_else(|| "expected two percentages, the lower first, such as 29..92".into())
+}
+
 /// Returns a number of things, at most as many as there can be.
 pub(crate) fn many(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)

@@ -13,6 +13,8 @@ pub const CALIBRATION: &str = "calibration";
 pub const MEMORY: &str = "memory files";
 /// Name of the assumption with the price table.
 pub const PRICES: &str = "price table";
+/// Name of the assumption with the share of what is present that a model uses.
+pub const USED: &str = "use of what is present";
 /// Prefix of the names of the assumptions with the token counting of each model.
 pub(crate) const TOKENS: &str = "tokens of ";
 
