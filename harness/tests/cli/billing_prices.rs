@@ -109,6 +109,25 @@ fn searches_of_codex_have_a_fee_and_uncounted_cache_writes_a_note() {
 }
 
 #[test]
+fn written_tokens_of_newer_models_have_their_price() {
+    // GPT-5.6 Sol: 4, written 5, and 20. Of 10,000 tokens, 9,000 are written.
+    let usd = 0.004 + 0.045 + 0.002;
+    let details = json!({"cached_tokens": 0, "cache_write_tokens": 9_000});
+    let mut response = responses("default");
+    response["output"].as_array_mut().unwrap().retain(|item| item["type"] == "message");
+    response["usage"] =
+        json!({"input_tokens": 10_000, "output_tokens": 100, "input_tokens_details": details});
+    assert_bill("a.json", stored("gpt-5.6-sol", response), usd);
+    let searches = 0.01;
+    let plain = r#""cached_input_tokens":0"#;
+    let rollout = rollout("gpt-5.6-sol");
+    let written =
+        rollout.replace(plain, r#""cached_input_tokens":0,"cache_write_input_tokens":9000"#);
+    assert_ne!(rollout, written);
+    assert_bill("rollout-a.jsonl", written, usd + searches);
+}
+
+#[test]
 fn tokens_of_tools_at_gemini_are_input() {
     let chat = json!({"sessionId": "s", "projectHash": "p", "startTime": "2026-10-03T10:00:00.000Z", "messages": [
         {"id": "1", "timestamp": "2026-10-03T10:00:00.000Z", "type": "user", "content": "q"},

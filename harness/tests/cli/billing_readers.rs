@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::billing_variants::{CALL_USD, SONNET, assert_bill, exchanges, plain, turns};
-use crate::common::{CommandFolder, jsonl};
+use crate::common::{CommandFolder, data, jsonl};
 
 /// Returns two turns of pi without ids, as in its first format, each with a call of 10,000 and 1,000
 /// tokens.
@@ -137,4 +137,20 @@ fn copies_under_another_session_are_billed_once() {
     };
     let files = [("session-a.json", chat("a", 2)), ("session-b.json", chat("b", 3))];
     assert_bill(&files, 2, 3.0 * CALL_USD);
+}
+
+#[test]
+fn written_tokens_and_whole_prompts_are_billed_once() {
+    let recorded =
+        |name: &str| std::fs::read_to_string(data(&format!("recordings/{name}"))).unwrap();
+    // GPT-5.6 Sol at 4, 0.4, 5 (written) and 20: 10,616 of input, 28,032 read, 13,000 written and
+    // 280 of output, with the compaction.
+    let codex = [("a.jsonl", recorded("codex/cache-writes.jsonl"))];
+    assert_bill(&codex, 1, 0.042_464 + 0.011_212_8 + 0.065 + 0.005_6);
+    // Sonnet 4.5 at 3, 0.3, 3.75 and 15: 51 of input, 14,000 read, 23,420 written and 130 of output.
+    // What the program paid for the summary comes in addition.
+    let roo = ["api_conversation_history.json", "ui_messages.json", "task_metadata.json"];
+    let folder = "roo-code/0a0a0a0a-0000-4000-8000-000000000005";
+    let roo = roo.map(|name| (name, recorded(&format!("{folder}/{name}"))));
+    assert_bill(&roo, 1, 0.000_153 + 0.004_2 + 0.087_825 + 0.001_95 + 0.012_1);
 }

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::lines::{object_in, object_of, objects, str_of};
-use super::source::Head;
+use super::opencode;
+use super::source::{DATABASE, Head};
 
 /// A program, and what only its files have at their beginning.
 type Mark = (&'static str, fn(&Map<String, Value>) -> bool);
@@ -47,7 +48,10 @@ const PROGRAMS: &[Mark] = &[
         str_of(o, "type").is_some_and(|kind| kind.contains('.')) && object_of(o, "data").is_some()
     }),
     ("GitHub Copilot Chat", |o| {
+        let is_turn =
+            |r: &Map<String, Value>| r.contains_key("requestId") && r.contains_key("message");
         o.contains_key("requesterUsername") && o.contains_key("requests")
+            || objects(o, "requests").any(is_turn)
             || o.contains_key("kind") && object_in(o, "v").contains_key("requests")
     }),
     ("Goose", |o| {
@@ -60,21 +64,44 @@ const PROGRAMS: &[Mark] = &[
                 .is_some_and(|m| has_time(m) && m.contains_key("metadata"))
     }),
     ("Continue", |o| o.contains_key("workspaceDirectory") && o.contains_key("history")),
-    ("Cursor", |o| str_of(o, "role").is_some() && object_in(o, "message").contains_key("content")),
+    ("Cursor", |o| {
+        str_of(o, "role").is_some() && object_in(o, "message").contains_key("content")
+            || str_of(o, "type") == Some("turn_ended") && o.contains_key("status")
+    }),
     ("Factory Droid", |o| str_of(o, "type") == Some("session_start")),
     ("Amazon Q or Kiro", |o| o.contains_key("conversation_id") && o.contains_key("transcript")),
     ("Kimi CLI", |o| {
         let message = object_in(o, "message");
-        str_of(o, "role") == Some("_checkpoint")
+        matches!(str_of(o, "role"), Some("_checkpoint" | "_system_prompt" | "_usage"))
             || message.contains_key("type") && message.contains_key("payload")
-            || o.contains_key("protocol_version")
+            || o.contains_key("protocol_version") && !o.contains_key("created_at")
     }),
-    ("Zed", |o| o.contains_key("initial_project_snapshot") || str_of(o, "zed") == Some("context")),
+    ("Zed", |o| {
+        o.contains_key("initial_project_snapshot")
+            || o.contains_key("request_token_usage")
+            || str_of(o, "zed") == Some("context")
+    }),
     ("ChatGPT (its export)", |o| object_of(o, "mapping").is_some()),
+];
+
+/// A program, and a name in the schema that only its database has.
+const DATABASES: &[(&str, &str)] = &[
+    ("Cursor", "cursorDiskKV"),
+    ("OpenClaw (its database; read the sessions of versions before 2026.8)", "transcript_events"),
+    ("Goose", "content_json"),
+    ("Crush", "summary_message_id"),
+    ("GitHub Copilot CLI", "assistant_usage_events"),
+    ("Zed", "data_type"),
 ];
 
 /// Returns the program that wrote a file, if it is one of those that are not read.
 pub fn program(head: &Head) -> Option<&'static str> {
+    if head.text.starts_with(DATABASE) {
+        // Texts in a database that is read may contain any name.
+        let is_read = (opencode::FORMAT.sniff)(head);
+        let found = DATABASES.iter().find(|(_, name)| !is_read && head.text.contains(name));
+        return found.map(|(program, _)| *program);
+    }
     let value = match head.value() {
         Value::Array(list) => list.first()?,
         other => other,
@@ -114,6 +141,16 @@ mod tests {
                 "pi",
             ),
             (r#"{"role":"user","message":{"content":[]}}"#, "Cursor"),
+            (r#"{"type":"turn_ended","status":"success"}"#, "Cursor"),
+            ("SQLite format 3\0 CREATE TABLE cursorDiskKV(key, value)", "Cursor"),
+            ("SQLite format 3\0 CREATE TABLE messages(id, content_json)", "Goose"),
+            ("SQLite format 3\0 CREATE TABLE sessions(id, summary_message_id)", "Crush"),
+            ("SQLite format 3\0 CREATE TABLE threads(id, summary, data_type, data)", "Zed"),
+            (r#"{"role":"_system_prompt","content":"x"}"#, "Kimi CLI"),
+            (
+                r#"{"version":3,"requests":[{"requestId":"r","message":{"text":"x"}}]}"#,
+                "GitHub Copilot Chat",
+            ),
             (r#"{"type":"user.message","data":{"content":"x"}}"#, "GitHub Copilot CLI"),
             (r#"[{"type":"system","subtype":"x","session_id":"s"}]"#, "Claude Code, Qwen Code"),
         ] {

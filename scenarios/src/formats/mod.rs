@@ -18,6 +18,7 @@ mod format;
 mod gemini_cli;
 mod inspect_ai;
 mod json;
+mod kimi_code;
 pub(crate) mod lines;
 mod messages;
 mod mini_swe_agent;
@@ -55,6 +56,8 @@ pub static ALL: &[&Format] = &[
     &qwen_code::FORMAT,
     &claude_code::FORMAT,
     &codex::FORMAT,
+    &kimi_code::FORMAT,
+    &pi::OPENCLAW,
     &pi::FORMAT,
     &inspect_ai::FORMAT,
     &swe_agent::FORMAT,

@@ -1,13 +1,21 @@
 //! Tasks of Cline and of its descendants Roo Code and Kilo Code: a folder with
 //! `api_conversation_history.json`, the messages as they are sent, and `ui_messages.json`, in which
-//! each request has its counters and its cost; `task_metadata.json` has the models.
+//! each request has its counters and its cost; `task_metadata.json` has the models. Sessions of newer
+//! versions of Cline are in `sdk.rs`.
 //!
 //! Rules, where the format leaves a choice:
+//! - `tokensIn` is the prompt without its cached part in Cline, and all of it for some of its
+//!   providers, in Roo Code since 3.29.5 and in Kilo Code since 4.119.0. If it is less than the
+//!   cached part, it cannot include it.
+//! - The message with a summary, or that marks what was cut, is the compaction. Its sizes and its cost
+//!   are in the event with the same id, or whose summary it contains.
 //! - A reply belongs to the newest request before it that has no reply yet, by their times; without
 //!   times, the newest reply belongs to the newest request. Requests without a reply, and those that
 //!   were deleted (`deleted_api_reqs`, their sum), were billed all the same.
-//! - The model of a reply is its own (`modelInfo`), or else the newest that the metadata names before
-//!   it.
+//! - The model of a reply is its own (`modelInfo`), or else the newest that the metadata, or the details
+//!   of the environment in a message, name before it.
+
+mod sdk;
 
 use crate::formats::prelude::*;
 use std::path::{Path, PathBuf};
@@ -19,13 +27,15 @@ pub(super) const FORMAT: Format = Format {
              shortened the conversation",
     sniff,
     read,
-    parts: |input| companions(input).into_iter().flatten().collect(),
+    parts: |input| companions(input).into_iter().chain(sdk::companions(input)).flatten().collect(),
 };
 
 const HISTORY: &str = "api_conversation_history.json";
 fn sniff(head: &Head) -> bool {
     let mut messages = head.value().as_array().into_iter().flatten();
-    unpacked(&head.name) == HISTORY || messages.any(|m| m.pointer("/modelInfo/modelId").is_some())
+    unpacked(&head.name) == HISTORY
+        || messages.any(|m| m.pointer("/modelInfo/modelId").is_some())
+        || sdk::is_session(head.value())
 }
 
 /// Returns `ui_messages.json` and `task_metadata.json` beside a task, where they exist.
@@ -43,6 +53,9 @@ struct BilledRequest {
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
+    if text.trim_start().starts_with('{') {
+        return sink(sdk::read(source, &document));
+    }
     let mut out = Recording::default();
     let messages = document.objects(Some(document.raw()?), &mut out);
     let beside = companions(source);
@@ -55,9 +68,32 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let ui = ui.flatten().unwrap_or_default();
     let [requests, deleted] =
         ["api_req_started", "deleted_api_reqs"].map(|say| requests(&ui, say, &id));
-    let models = metadata.flatten().map(|m| models(&m)).unwrap_or_default();
-    out.steps = steps(messages, requests, deleted, &models);
+    let mut models = metadata.flatten().map(|m| models(&m)).unwrap_or_default();
+    models.extend(messages.iter().filter_map(|m| Some((time_ms(m).unwrap_or(0), model_told(m)?))));
+    out.title = messages.first().and_then(title);
+    out.steps = steps(messages, requests, deleted, &models, &contexts(&ui, &id));
     sink(Ok(out))
+}
+
+fn time_ms(message: &RecordedLine) -> Option<u64> {
+    message.object.get("ts").and_then(Value::as_u64)
+}
+
+fn text_in(message: &RecordedLine) -> String {
+    text_of(&content(message.object.get("content")))
+}
+
+/// Returns the first line of the task.
+fn title(message: &RecordedLine) -> Option<String> {
+    let line = first_line(text_in(message).split_once("<task>")?.1)?;
+    Some(line.chars().take(80).collect())
+}
+
+/// Returns the model that a message of Roo Code or Kilo Code names in its details.
+fn model_told(message: &RecordedLine) -> Option<String> {
+    let text = text_in(message);
+    let (_, details) = text.split_once("# Current Mode")?;
+    Some(details.split_once("<model>")?.1.split_once("</model>")?.0.to_string())
 }
 
 fn json_of(source: &Source<'_>, path: &Path) -> Option<Value> {
@@ -71,6 +107,9 @@ fn requests(ui: &Value, say: &str, task: &str) -> Vec<BilledRequest> {
         let told: Map<String, Value> = escapes::from_str(m["text"].as_str()?).ok()?;
         let names = ["tokensIn", "cacheReads", "cacheWrites", "tokensOut"];
         let mut counters = Counters::read(&told, names);
+        if counters.input >= counters.read.saturating_add(counters.write) && is_whole(&told, m) {
+            counters = counters.of_whole_prompt();
+        }
         counters.billing.told_usd = cost(told.get("cost"));
         if counters.prompt() + counters.output == 0 {
             return None;
@@ -80,6 +119,65 @@ fn requests(ui: &Value, say: &str, task: &str) -> Vec<BilledRequest> {
         Some(BilledRequest { at_ms, counters: counters.called(&*name) })
     };
     ui.as_array().into_iter().flatten().filter(is_of_kind).filter_map(request).collect()
+}
+
+/// Returns whether the input of a request includes the tokens read and written.
+fn is_whole(told: &Map<String, Value>, m: &Value) -> bool {
+    /// Providers for which Cline counts so.
+    const WITH_CACHE: &[&str] =
+        &["openai", "litellm", "doubao", "fireworks", "hicap", "lmstudio", "qwen", "xai", "zai"];
+    /// Days of release of Roo Code 3.29.5 and Kilo Code 4.119.0 in 2025, ms: 1 and 12 November.
+    const ROO: u64 = 1_761_955_200_000;
+    const KILO: u64 = 1_762_905_600_000;
+    let since = if told.contains_key("inferenceProvider") { KILO } else { ROO };
+    match str_of(told, "apiProtocol") {
+        Some("anthropic") => m["ts"].as_u64().is_some_and(|ms| ms >= since),
+        Some(_) => true,
+        None => m["modelInfo"]["providerId"].as_str().is_some_and(|id| WITH_CACHE.contains(&id)),
+    }
+}
+
+/// A change of the context by the program.
+struct ContextChange {
+    id: Option<String>,
+    summary: Option<String>,
+    what: RecordingCompaction,
+}
+
+fn contexts(ui: &Value, task: &str) -> Vec<ContextChange> {
+    let change = |m: &Value| {
+        let change =
+            m.get("contextCondense").or_else(|| m.get("contextTruncation"))?.as_object()?;
+        let counted = |key: &str| change.get(key).and_then(tokens);
+        let reply = cost(change.get("cost")).map(|usd| {
+            let name = format!("{task} condense {}", m["ts"]);
+            let billing = Billing { told_usd: Some(usd), ..Billing::default() };
+            let counters = Counters { billing, ..Counters::default() }.called(&*name);
+            RecordingReply { counters: Ok(counters), ..RecordingReply::new(name, vec![]) }
+        });
+        let what = RecordingCompaction {
+            pre_tokens: counted("prevContextTokens"),
+            post_tokens: counted("newContextTokens"),
+            reply: reply.map(Box::new),
+            ..RecordingCompaction::default()
+        };
+        let id = string(change, "condenseId").or(string(change, "truncationId"));
+        Some(ContextChange { id, summary: string(change, "summary"), what })
+    };
+    ui.as_array().into_iter().flatten().filter_map(change).collect()
+}
+
+/// Returns the compaction that a message is, or `None` for other messages.
+fn compaction(message: &RecordedLine, changes: &[ContextChange]) -> Option<StepKind> {
+    let (o, text) = (&message.object, text_in(message));
+    let marks = flag(o, "isSummary") || flag(o, "isTruncationMarker");
+    let id = string(o, "condenseId").or(string(o, "truncationId"));
+    let is_of = |c: &&ContextChange| match &id {
+        Some(_) => c.id == id,
+        None => c.summary.as_ref().is_some_and(|summary| text.contains(summary)),
+    };
+    let what = changes.iter().find(is_of).map(|c| c.what.clone()).unwrap_or_default();
+    marks.then(|| StepKind::Compaction(RecordingCompaction { summary: Some(text), ..what }))
 }
 
 /// Returns the models of a task with the times from which they were used.
@@ -96,9 +194,11 @@ fn steps(
     requests: Vec<BilledRequest>,
     deleted: Vec<BilledRequest>,
     models: &[(u64, String)],
+    changes: &[ContextChange],
 ) -> Vec<RecordingStep> {
-    let is_reply = |m: &RecordedLine| str_of(&m.object, "role") == Some("assistant");
-    let at = |m: &RecordedLine| m.object.get("ts").and_then(Value::as_u64);
+    let is_reply = |m: &RecordedLine| {
+        str_of(&m.object, "role") == Some("assistant") && !flag(&m.object, "isSummary")
+    };
     let model_at = |ms: Option<u64>| {
         let before = models.iter().filter(|(from, _)| ms.is_none_or(|ms| *from <= ms));
         before.max_by_key(|(from, _)| *from).map(|(_, name)| name.clone())
@@ -108,7 +208,11 @@ fn steps(
     let mut reader = MessageReader::default();
     let mut requests = requests.into_iter().peekable();
     for message in messages {
-        let (number, ms) = (message.number, at(&message));
+        let (number, ms) = (message.number, time_ms(&message));
+        if let Some(compaction) = compaction(&message, changes) {
+            reader.push(number, ms.and_then(time_of), compaction);
+            continue;
+        }
         let mut request = None;
         while is_reply(&message)
             && let Some(next) = requests.next_if(|next| ms.is_none() || next.at_ms <= ms)
@@ -160,6 +264,7 @@ fn time_of(ms: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{self, counted, describe, recorded};
     use super::*;
 
     const MESSAGES: &str = r#"[
@@ -176,7 +281,7 @@ mod tests {
         Value::Array(requests.iter().map(request).collect()).to_string()
     }
 
-    fn counted(messages: &str, requests: &[(u64, u64)]) -> Vec<(Option<String>, u64, View)> {
+    fn inputs(messages: &str, requests: &[(u64, u64)]) -> Vec<(Option<String>, u64, View)> {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
         write(HISTORY, messages);
@@ -195,6 +300,50 @@ mod tests {
     }
 
     #[test]
+    fn a_task_of_roo_code_counts_the_cache_once_and_shows_its_summary() {
+        let path = recorded("roo-code/0a0a0a0a-0000-4000-8000-000000000005").join(HISTORY);
+        let loaded = testing::import("cline", &Source::at(&path)).remove(0);
+        let s = &loaded.session;
+        // Whole prompts: 14,012 = 14,000 + 12; 14,129 = 14,000 + 120 + 9; 9,330 = 9,300 + 30.
+        let expected = [[12, 0, 14_000, 60], [9, 14_000, 120, 40], [30, 0, 9_300, 30]];
+        assert_eq!(counted(s), expected.map(Some));
+        assert_eq!(s.header.title, "Which port does server.ts use?");
+        assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5"));
+        let told = describe(s);
+        assert!(told[1].starts_with("model: (The port is probably a constant"), "{told:?}");
+        let summary = "compaction: Some(14169) Some(9300) Some(\"## Conversation Summary\\n\
+                       The user asked for the port of server.ts; it is 8443.\")";
+        assert_eq!(told.iter().find(|line| line.starts_with("compaction")).unwrap(), summary);
+        // The last call has no result, and two files are named.
+        assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
+    }
+
+    #[test]
+    fn input_includes_the_cache_by_program_provider_and_date() {
+        let cached = |ts: u64, told: Value, provider: &str| {
+            let mut all = json!({"tokensIn": 900, "cacheReads": 600, "cacheWrites": 200});
+            all.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
+            let info = json!({"providerId": provider});
+            let line = json!({"ts": ts, "say": "api_req_started", "modelInfo": info, "text": all.to_string()});
+            requests(&json!([line]), "api_req_started", "t").remove(0).counters.input
+        };
+        let day = 86_400_000;
+        let of_roo = json!({"apiProtocol": "anthropic"});
+        let of_kilo = json!({"apiProtocol": "anthropic", "inferenceProvider": "Anthropic"});
+        let november = 1_761_955_200_000;
+        assert_eq!(cached(november, of_roo.clone(), ""), 100);
+        assert_eq!(cached(november - 1, of_roo.clone(), ""), 900);
+        assert_eq!(cached(november + 11 * day - 1, of_kilo.clone(), ""), 900);
+        assert_eq!(cached(november + 11 * day, of_kilo, ""), 100);
+        assert_eq!(cached(1, json!({"apiProtocol": "openai"}), ""), 100);
+        assert_eq!(cached(november, json!({}), "anthropic"), 900);
+        assert_eq!(cached(1, json!({}), "litellm"), 100);
+        // Less than the cached part.
+        let less = json!({"apiProtocol": "anthropic", "tokensIn": 799});
+        assert_eq!(cached(november, less, ""), 799);
+    }
+
+    #[test]
     fn each_request_has_the_reply_after_it_and_its_model() {
         let model = |name: &str| Some(name.to_string());
         // The second request was repeated.
@@ -204,9 +353,9 @@ mod tests {
             (model("m2"), 8, View::Calls),
             (model("m2"), 9, View::Both),
         ];
-        assert_eq!(counted(MESSAGES, &requests), expected);
+        assert_eq!(inputs(MESSAGES, &requests), expected);
         let untimed = MESSAGES.replace(r#""ts""#, r#""no""#);
-        let found = counted(&untimed, &requests);
+        let found = inputs(&untimed, &requests);
         assert_eq!(found.iter().map(|(_, n, _)| *n).collect::<Vec<_>>(), [7, 8, 9]);
         assert_eq!(found.iter().filter(|(.., v)| *v == View::Calls).count(), 1);
     }

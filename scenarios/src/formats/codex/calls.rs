@@ -14,10 +14,7 @@ pub(super) struct CallRecord {
 
 impl CallRecord {
     pub(super) fn new(usage: &Map<String, Value>, id: Option<String>, is_record: bool) -> Self {
-        // The input includes the tokens read and written, and writes are billed as input.
-        let counters = messages::counters(usage).unwrap_or_default();
-        let input = counters.input.saturating_add(counters.write);
-        let counters = Counters { input, write: 0, ..counters }.called(id.as_deref());
+        let counters = messages::counters(usage).unwrap_or_default().called(id.as_deref());
         let reasoning = usage.get("reasoning_output_tokens").and_then(tokens);
         CallRecord { counters, reasoning, is_record }
     }
@@ -36,7 +33,7 @@ impl CallRecord {
     }
 
     fn is_same_call(&self, other: &CallRecord) -> bool {
-        let numbers = |c: &Counters| [c.input, c.read, c.output];
+        let numbers = |c: &Counters| [c.prompt(), c.read, c.output];
         self.is_record != other.is_record && numbers(&self.counters) == numbers(&other.counters)
     }
 }
@@ -52,11 +49,13 @@ pub(super) struct RolloutCalls {
     newest: Option<(CallRecord, Vec<usize>)>,
     pub(super) unreplied: Option<(RecordingStep, RecordingReply)>,
     /// Tokens of the calls since the newest totals, in the order of [`TOTALS`].
-    since_totals: [u64; 3],
+    since_totals: [u64; 4],
 }
 
-/// Sums of a rollout: all input, the input that the cache served, and the output.
-const TOTALS: [&str; 3] = ["input_tokens", "cached_input_tokens", "output_tokens"];
+/// Sums of a rollout: all input, the input that the cache served, the output, and the input that was
+/// written to the cache.
+const TOTALS: [&str; 4] =
+    ["input_tokens", "cached_input_tokens", "output_tokens", "cache_write_input_tokens"];
 
 impl RolloutCalls {
     /// Adds a part to the open reply. Returns the name of the reply.
@@ -76,8 +75,9 @@ impl RolloutCalls {
     }
 
     pub(super) fn add_to_totals(&mut self, record: &CallRecord) {
-        let Counters { read, output, .. } = record.counters;
-        let sums = self.since_totals.iter_mut().zip([record.counters.prompt(), read, output]);
+        let Counters { read, output, write, .. } = record.counters;
+        let calls = [record.counters.prompt(), read, output, write];
+        let sums = self.since_totals.iter_mut().zip(calls);
         sums.for_each(|(sum, n)| *sum = sum.saturating_add(n));
     }
 
@@ -112,17 +112,20 @@ impl RolloutCalls {
         }
         let repeated = self.newest.take().filter(|(newest, _)| newest.is_same_call(&record));
         if let Some((_, of)) = repeated {
-            // A record has the provider's id.
-            let id = record.counters.billing.call_id.filter(|_| record.is_record);
-            let name = |reply: &mut RecordingReply| {
-                if let (Some(id), Ok(counters)) = (&id, &mut reply.counters) {
-                    counters.billing.call_id = Some(id.clone());
+            // A record has the provider's id, and one of the two may lack the written tokens.
+            let Counters { input, write, billing, .. } = record.counters;
+            let id = billing.call_id.filter(|_| record.is_record);
+            let complete = |reply: &mut RecordingReply| {
+                let Ok(counters) = &mut reply.counters else { return };
+                if write > counters.write {
+                    (counters.input, counters.write) = (input, write);
                 }
+                counters.billing.call_id = id.clone().or(counters.billing.call_id.take());
             };
-            self.unreplied.iter_mut().for_each(|(_, reply)| name(reply));
+            self.unreplied.iter_mut().for_each(|(_, reply)| complete(reply));
             for step in of {
                 if let StepKind::Reply(reply) = &mut steps[step].what {
-                    name(reply);
+                    complete(reply);
                 }
             }
             return None;

@@ -3,8 +3,8 @@
 //!
 //! Rules, where the format leaves a choice:
 //! - Assistant-side items (reasoning, text, calls) up to a tool output or user message are one
-//!   reply. The first new counters after it are its usage; `input_tokens` contains the cached ones
-//!   and is split. `token_usage_record` and `token_count` may both tell of one call. Counters
+//!   reply. The first new counters after it are its usage; `input_tokens` contains the tokens read
+//!   and written and is split. `token_usage_record` and `token_count` may both tell of one call. Counters
 //!   without a reply are those of the compaction after them, or of a reply that is not recorded.
 //! - A fork and a subagent repeat the lines of their parent. A call has the same identity in every
 //!   file: the provider's id, or the counters' totals in the first thread with the reply. What
@@ -48,7 +48,15 @@ pub(super) const FORMAT: Format = Format {
 const ENVELOPES: &[&str] =
     &["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
 /// Lines without content for the model.
-const SILENT: &[&str] = &["world_state", "state"];
+const SILENT: &[&str] = &[
+    "world_state",
+    "state",
+    "inter_agent_communication",
+    "inter_agent_communication_metadata",
+    "retained_context",
+    "security_risk_score",
+    "realtime_item",
+];
 const ITEMS: &[&str] = &[
     "message",
     "reasoning",
@@ -123,6 +131,7 @@ impl RolloutReader {
         }
         let at = RecordingStep::new(number, string(&object, "timestamp"), StepKind::Link);
         let kind = string(&object, "type").unwrap_or_default();
+        let is_summary = flag(object_in(&object, "metadata"), "compaction_output");
         let payload = match object.remove("payload") {
             Some(Value::Object(payload)) => payload,
             _ => object,
@@ -133,6 +142,8 @@ impl RolloutReader {
             "event_msg" => self.event(at, &payload),
             "token_usage_record" => self.usage_record(at, &payload),
             "compacted" => self.compacted(at, &payload),
+            // `compacted` follows, with its counters.
+            "response_item" if is_summary => self.calls.end_reply(),
             "response_item" => self.item(at, &payload),
             bare if ITEMS.contains(&bare) => self.item(at, &payload),
             silent if SILENT.contains(&silent) => {}
@@ -370,11 +381,18 @@ impl RolloutReader {
                 let tools = item.get("tools").map(Value::to_string).unwrap_or_default();
                 self.result(at, text("call_id"), vec![MessagePart::text(&tools)], false);
             }
-            // A message of another agent.
+            // A message of another agent. After an answer, it is a message of its own.
             "agent_message" => {
-                self.input(at, None, added(content(item.get("content"))));
+                let pieces = content(item.get("content"));
+                let pieces = if self.is_answered() { pieces } else { added(pieces) };
+                self.input(at, None, pieces);
             }
-            "ghost_snapshot" => {}
+            "additional_tools" => {
+                let tools = definitions(item.get("tools").filter(|t| **t != json!([])));
+                tools.into_iter().for_each(|tools| self.push(at.clone(), tools));
+            }
+            "context_compaction" => self.calls.end_reply(),
+            "ghost_snapshot" | "compaction_trigger" | "configuration_update" => {}
             kind => match codex::part(item) {
                 // The encrypted part is sent again, not the readable text.
                 Some(part @ Part::Reasoning { .. }) => {
@@ -388,6 +406,17 @@ impl RolloutReader {
                 None => self.reply(at, vec![MessagePart::Unknown(kind.to_string())]),
             },
         }
+    }
+
+    /// Returns whether the newest message is a reply without calls.
+    fn is_answered(&self) -> bool {
+        let is_call = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Call(_)));
+        let answered = self.out.steps.iter().rev().find_map(|step| match &step.what {
+            StepKind::Reply(reply) => Some(!reply.pieces.iter().any(is_call)),
+            StepKind::Input(_) => Some(false),
+            _ => None,
+        });
+        answered.unwrap_or(false)
     }
 
     fn result(&mut self, at: RecordingStep, id: &str, pieces: Vec<MessagePart>, is_error: bool) {

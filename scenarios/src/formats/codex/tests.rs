@@ -145,6 +145,34 @@ fn items_of_newer_versions_keep_the_counters_of_their_call() {
     assert!(shown[3].ends_with("The port is 8443, seen in server.ts line 12."), "{}", shown[3]);
 }
 
+#[test]
+fn written_tokens_and_the_items_of_the_newest_versions_are_known() {
+    let path = recorded("codex/cache-writes.jsonl");
+    let loaded = testing::import("codex", &Source::at(&path)).remove(0);
+    let expected = [
+        "user: Which port does server.ts use?",
+        "model: (The port is probably a constant in server.ts.ZXhhbXBsZQ=) + \
+         shell[call_1]{\"command\":[\"cat\",\"server.ts\"]}",
+        "result[call_1]: export const port = 8443;\n",
+        "model: server.ts listens on port 8443.",
+        "user: No other ports.",
+        "compaction: Some(14169) None None",
+        "user: And which file sets it in tests?",
+        "model: test/setup.ts sets it.",
+    ];
+    assert_eq!(describe(&loaded.session), expected);
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    // 14,010 = 13,000 written + 1,010; 14,129 = 13,952 read + 177.
+    let told = [[1_010, 0, 13_000, 60], [177, 13_952, 0, 40], [9_309, 0, 0, 30]];
+    assert_eq!(counted(&loaded.session), told.map(Some));
+    assert_eq!(times(&loaded.session)[4], 5_000);
+    let of_compaction = loaded.session.entries.iter().find_map(|e| match e {
+        Entry::RecordedCompaction(c) => c.usage.as_ref().map(|u| [u.input, u.cache_read, u.output]),
+        _ => None,
+    });
+    assert_eq!(of_compaction, Some([120, 14_080, 150]));
+}
+
 /// Counters with these tokens of input, output and reasoning, and the total input so far.
 fn count(total: u64, input: u64, reasoning: u64) -> String {
     let last =

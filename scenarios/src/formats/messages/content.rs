@@ -30,6 +30,9 @@ fn piece(block: &Map<String, Value>) -> Option<MessagePart> {
         }
         // Some libraries omit the type of a text.
         "" => return said(str_of(block, "text").or_else(|| str_of(block, "content"))?),
+        "reasoning" if block.contains_key("text") => {
+            MessagePart::reasoning(str_of(block, "text")?, None)
+        }
         "refusal" => return said(str_of(block, "refusal")?),
         "image_url" | "input_image" => {
             let url = block.get("image_url").or_else(|| block.get("url"));

@@ -109,16 +109,17 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     };
     let anthropic = input == "input_tokens"
         && (has("cache_read_input_tokens") || has("cache_creation_input_tokens"));
-    let named = |names: &[&'static str]| names.iter().copied().find(|name| has(name));
-    let cached = "cached_tokens";
-    let written = named(WRITTEN).unwrap_or_default();
     let mut flat = usage.clone();
-    let read = named(READ).unwrap_or_else(|| {
-        let details = ["prompt_tokens_details", "input_tokens_details"];
-        let value = details.into_iter().find_map(|outer| within(outer, cached));
-        flat.insert(cached.into(), value.cloned().unwrap_or_default());
-        cached
-    });
+    let mut named_or_nested = |names: &[&'static str], nested: &'static str| {
+        names.iter().copied().find(|name| has(name)).unwrap_or_else(|| {
+            let details = ["prompt_tokens_details", "input_tokens_details"];
+            let value = details.into_iter().find_map(|outer| within(outer, nested));
+            flat.insert(nested.into(), value.cloned().unwrap_or_default());
+            nested
+        })
+    };
+    let read = named_or_nested(READ, "cached_tokens");
+    let written = named_or_nested(WRITTEN, "cache_write_tokens");
     let all = Counters::read(&flat, [input, read, written, output]);
     let all = Counters { billing: terms(usage, usage), ..all };
     if anthropic {
@@ -143,6 +144,8 @@ mod tests {
         assert_eq!(read(chat), Some((40, 60, 0, 7)));
         let responses = json!({"input_tokens": 100, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 64}});
         assert_eq!(read(responses), Some((36, 64, 0, 7)));
+        let written = json!({"input_tokens": 2_600, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 2_000, "cache_write_tokens": 400}});
+        assert_eq!(read(written), Some((200, 2_000, 400, 7)));
         let anthropic = json!({"input_tokens": 3, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 10, "output_tokens": 5});
         assert_eq!(read(anthropic), Some((3, 90, 10, 5)));
         let deepseek =

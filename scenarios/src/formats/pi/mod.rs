@@ -1,4 +1,5 @@
-//! pi sessions (`~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`).
+//! pi sessions (`~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`), and those of OpenClaw, which
+//! embeds pi.
 //!
 //! Rules, where the format leaves a choice:
 //! - Newer files name lines and parents (`id`, `parentId`); lines that are not on the way from the
@@ -10,6 +11,8 @@
 //! - `compaction` becomes a recorded compaction. Commands that the user ran outside the
 //!   conversation (`bashExecution`) join the next user message. Changes of model and thinking level
 //!   are visible in the replies.
+//! - OpenClaw copies replies for its chat channels and adds notices, as messages of its own provider.
+//!   They are no replies of a model.
 
 use std::collections::HashSet;
 
@@ -24,6 +27,32 @@ pub(super) const FORMAT: Format = Format {
     read: |input, sink| lines::session(input, Vec::new(), sink, read),
     parts: no_parts,
 };
+
+pub(super) const OPENCLAW: Format = Format {
+    title: "OpenClaw",
+    name: "openclaw",
+    untold: "system prompt and tools, ids of requests, and what was pruned from the context",
+    sniff: |head| sniff(head) && head.objects().any(is_of_openclaw),
+    ..FORMAT
+};
+
+/// Returns whether a line is one that OpenClaw writes and pi does not.
+fn is_of_openclaw(o: &Map<String, Value>) -> bool {
+    let message = object_in(o, "message");
+    str_of(o, "customType") == Some("model-snapshot")
+        || str_of(message, "provider") == Some(OPENCLAW.name)
+        || str_of(message, "role") == Some("user") && received(&pieces(message)).is_some()
+}
+
+/// Returns a user's text after the time that OpenClaw sets before it: `[Wed 2026-02-18 11:21 GMT+1]`.
+fn received(pieces: &[MessagePart]) -> Option<String> {
+    let text = text_of(pieces);
+    let (time, text) = text.strip_prefix('[')?.split_once("] ")?;
+    let mut words = time.split(' ').skip(1);
+    let (day, clock) = (words.next()?, words.next()?);
+    time::normal(&format!("{day}T{clock}:00"))?;
+    first_line(text)
+}
 
 /// Number of the session format that pi writes now.
 const NEWEST_FORMAT: u64 = 3;
@@ -97,6 +126,7 @@ impl PiReader {
                 summary: string(o, "summary"),
                 ..RecordingCompaction::default()
             }),
+            ("message", Some(m)) if str_of(m, "provider") == Some(OPENCLAW.name) => StepKind::Link,
             ("message", Some(m)) => return self.message(step, string(o, "id"), m),
             ("message", None) => return,
             _ => StepKind::Link,
@@ -162,6 +192,9 @@ impl PiReader {
                 StepKind::Input(Input { id, pieces: vec![shown] })
             }
             role => {
+                if role == "user" && self.out.title.is_none() {
+                    self.out.title = received(&pieces);
+                }
                 let mut pieces = pieces;
                 if role != "user" {
                     view = View::Calls;
@@ -309,6 +342,28 @@ mod tests {
         ];
         let told = describe(&import(&[&lines[..], &later].concat().join("\n")).session);
         assert_eq!(told, ["user: one", "user: two", "model: 2", "user: three", "call: 7"]);
+    }
+
+    #[test]
+    fn copies_of_openclaw_for_its_channels_are_no_replies() {
+        let source = testing::recorded("openclaw/session.jsonl");
+        let loaded = testing::import("openclaw", &Source::at(&source)).remove(0);
+        let expected = [
+            "user: [Fri 2025-11-28 16:00 UTC] Which port does server.ts use?",
+            "model: (The port is probably a constant in server.ts.sig) + I will read server.ts. + \
+             read[toolu_1]{\"path\":\"server.ts\"}",
+            "result[toolu_1]: export const port = 8443;\n",
+            "model: server.ts listens on port 8443.",
+            "compaction: Some(14169) None \
+             Some(\"The user asked for the port of server.ts; it is 8443.\")",
+            "user: [Fri 2025-11-28 16:00 UTC] And which file sets it in tests?",
+            "model: test/setup.ts sets it.",
+        ];
+        assert_eq!(describe(&loaded.session), expected);
+        let told = [[10, 0, 14_000, 60], [9, 14_000, 120, 40], [9, 0, 9_300, 30]];
+        assert_eq!(counted(&loaded.session), told.map(Some));
+        assert_eq!(loaded.session.header.title, "Which port does server.ts use?");
+        assert_eq!(loaded.warnings, Vec::<String>::new());
     }
 
     #[test]

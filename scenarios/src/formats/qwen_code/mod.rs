@@ -4,6 +4,8 @@
 //! Rules, where the format leaves a choice:
 //! - Lines that are not on the way from the first to the last line are left out; their calls count.
 //! - Thoughts are not sent again.
+//! - A compression is followed by the context after it (`compressedHistory`), which begins with the
+//!   summary.
 //! - `promptTokenCount` contains the tokens read from the cache. Thoughts are billed as output where
 //!   the total counts them in addition to the candidates.
 
@@ -14,7 +16,8 @@ use ctxbench_formats::gemini_cli;
 pub(super) const FORMAT: Format = Format {
     title: "Qwen Code",
     name: "qwen-code",
-    untold: "system prompt and tools, ids of requests, and how the summary of a compression reads",
+    untold: "system prompt and tools, ids of requests, and in older versions how the summary of a \
+             compression reads",
     sniff,
     read: |input, sink| lines::session(input, Vec::new(), sink, read),
     parts: no_parts,
@@ -33,6 +36,8 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let mut context = None;
     for (line, left) in lines.iter().zip(left) {
         let o = &line.object;
+        let payload = object_in(o, "systemPayload");
+        out.title = string(payload, "customTitle").or(out.title.take());
         out.context_window = o.get("contextWindowSize").and_then(tokens).or(out.context_window);
         let view = if left { View::Calls } else { View::Both };
         let step =
@@ -75,11 +80,14 @@ fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
             StepKind::input(list_of(message, "parts").iter().filter_map(result).collect())
         }
         ("system", Some("chat_compression")) => {
-            let info = object_in(object_in(o, "systemPayload"), "info");
+            let payload = object_in(o, "systemPayload");
+            let info = object_in(payload, "info");
             let count = |key: &str| info.get(key).and_then(tokens);
+            let summary = objects(payload, "compressedHistory").next();
             StepKind::Compaction(RecordingCompaction {
                 pre_tokens: count("originalTokenCount").or(*context),
                 post_tokens: count("newTokenCount"),
+                summary: summary.map(|first| text_of(&content(first.get("parts")))),
                 ..RecordingCompaction::default()
             })
         }
@@ -123,6 +131,21 @@ mod tests {
         assert_eq!(describe(s), told);
         // Candidates and thoughts: 60 + 10. The second prompt read 15,000 from the cache.
         assert_eq!(counted(s), [Some([15_000, 0, 0, 70]), Some([200, 15_000, 0, 12])]);
+        assert_eq!(loaded.warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_compression_has_its_summary_and_a_chat_its_title() {
+        let source = recorded("qwen-code/compressed.jsonl");
+        let loaded = import("qwen-code", &Source::at(&source)).remove(0);
+        let s = &loaded.session;
+        assert_eq!(s.header.title, "Port of server.ts");
+        let summary = "compaction: Some(13111) Some(9200) \
+                       Some(\"The user asked for the port of server.ts; it is 8443.\")";
+        assert_eq!(describe(s)[4], summary);
+        // Candidates and thoughts: 30 + 12.
+        let told = [[13_000, 0, 0, 42], [300, 12_800, 0, 11], [9_230, 0, 0, 9]];
+        assert_eq!(counted(s), told.map(Some));
         assert_eq!(loaded.warnings, Vec::<String>::new());
     }
 }
