@@ -88,9 +88,9 @@ const RESUME_COLUMNS: &[Column<ResumeRecord>] = &[
     ("garbled", |s| stored(s, |f| f.garbled.to_string())),
     ("surplus", |s| stored(s, |f| f.surplus.to_string())),
     ("file\nsame", |s| stored(s, |f| fmt::yes_or_no(f.context_equal))),
-    ("shown\nsame", |s| shown(s, fmt::yes_or_no(s.shown_equal))),
-    ("summary\ncalls", |s| shown(s, s.resume_summary_calls.to_string())),
-    ("waited\ns", |s| shown(s, fmt::seconds(s.resume_blocked_ms as f64 / 1_000.0))),
+    ("shown\nsame", |s| after_restart(s, fmt::yes_or_no(s.shown_equal))),
+    ("summary\ncalls", |s| after_restart(s, s.resume_summary_calls.to_string())),
+    ("waited\ns", |s| after_restart(s, fmt::seconds(s.resume_blocked_ms as f64 / 1_000.0))),
     ("in\nfile %", |s| stored(s, |f| fmt::known(f.recoverable_pct, fmt::pct))),
 ];
 
@@ -108,7 +108,7 @@ fn stored(s: &ResumeRecord, show: fn(&ResumeFile) -> String) -> String {
 }
 
 /// A figure after the restart, if the product keeps anything.
-fn shown(s: &ResumeRecord, text: String) -> String {
+fn after_restart(s: &ResumeRecord, text: String) -> String {
     if s.keeps_nothing() { "n/a".into() } else { text }
 }
 

@@ -3,9 +3,7 @@
 use plotters::style::RGBColor;
 
 use super::palette::{HUES, pale};
-use super::sheet::{
-    Drawn, Fault, GREY, GRID, HPos, INK, Scale, Sheet, TEXT, axis_y, range, sheet, text_width,
-};
+use super::sheet::{Drawn, Fault, GREY, GRID, HPos, INK, Scale, Sheet, TEXT, axis_y, range, sheet};
 use crate::error::ReportError;
 use crate::fmt;
 use crate::table::wrap;
@@ -119,13 +117,6 @@ pub(crate) fn draw(curve: &Curve, width: i32) -> Result<String, ReportError> {
 }
 
 impl Curve {
-    /// Width at which the labels of the values do not touch, pixels.
-    pub(super) fn min_width(&self) -> i32 {
-        let labels = self.values.iter().flat_map(|v| &v.lines);
-        let widest = labels.map(|l| text_width(l, 14)).max().unwrap_or(0) + 8;
-        LEFT_MARGIN + widest * self.values.len() as i32 + RIGHT_MARGIN
-    }
-
     /// Horizontal position of a value.
     fn x(&self, value: usize, width: i32) -> i32 {
         LEFT_MARGIN + self.step(width) / 2 + value as i32 * self.step(width)

@@ -123,14 +123,14 @@ pub(super) fn draw(
             }
         }
         for value in &ticks {
-            s.text(x(value), foot + 13, HPos::Center, 14, GREY, shown(value))?;
+            s.text(x(value), foot + 13, HPos::Center, 14, GREY, label_of(value))?;
         }
         s.text((LEFT_MARGIN + right) / 2, foot + 34, HPos::Center, TEXT, GREY, swept.setting)
     })
 }
 
 /// Text of a value.
-fn shown(value: &str) -> &str {
+fn label_of(value: &str) -> &str {
     if value == DEFAULT { TODAY } else { value }
 }
 
@@ -157,7 +157,7 @@ fn dots(
             on_front,
             is_today: *value == DEFAULT,
             is_number: value.trim_end_matches('%').parse::<f64>().is_ok(),
-            tooltip: format!("{}: {} {told}{front}", shown(value), metric.name),
+            tooltip: format!("{}: {} {told}{front}", label_of(value), metric.name),
         })
     };
     curve.rows.iter().filter_map(dot).collect()
