@@ -48,10 +48,8 @@ const PROGRAMS: &[Mark] = &[
         str_of(o, "type").is_some_and(|kind| kind.contains('.')) && object_of(o, "data").is_some()
     }),
     ("GitHub Copilot Chat", |o| {
-        let is_turn =
-            |r: &Map<String, Value>| r.contains_key("requestId") && r.contains_key("message");
         o.contains_key("requesterUsername") && o.contains_key("requests")
-            || objects(o, "requests").any(is_turn)
+            || objects(o, "requests").any(|r| r.contains_key("requestId"))
             || o.contains_key("kind") && object_in(o, "v").contains_key("requests")
     }),
     ("Goose", |o| {

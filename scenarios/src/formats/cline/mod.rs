@@ -71,7 +71,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut models = metadata.flatten().map(|m| models(&m)).unwrap_or_default();
     models.extend(messages.iter().filter_map(|m| Some((time_ms(m).unwrap_or(0), model_told(m)?))));
     out.title = messages.first().and_then(title);
-    out.steps = steps(messages, requests, deleted, &models, &contexts(&ui, &id));
+    out.steps = steps(messages, requests, deleted, &models, &|m| compaction(m, &ui, &id));
     sink(Ok(out))
 }
 
@@ -137,47 +137,39 @@ fn is_whole(told: &Map<String, Value>, m: &Value) -> bool {
     }
 }
 
-/// A change of the context by the program.
-struct ContextChange {
-    id: Option<String>,
-    summary: Option<String>,
-    what: RecordingCompaction,
-}
-
-fn contexts(ui: &Value, task: &str) -> Vec<ContextChange> {
-    let change = |m: &Value| {
-        let change =
-            m.get("contextCondense").or_else(|| m.get("contextTruncation"))?.as_object()?;
-        let counted = |key: &str| change.get(key).and_then(tokens);
-        let reply = cost(change.get("cost")).map(|usd| {
-            let name = format!("{task} condense {}", m["ts"]);
-            let billing = Billing { told_usd: Some(usd), ..Billing::default() };
-            let counters = Counters { billing, ..Counters::default() }.called(&*name);
-            RecordingReply { counters: Ok(counters), ..RecordingReply::new(name, vec![]) }
-        });
-        let what = RecordingCompaction {
-            pre_tokens: counted("prevContextTokens"),
-            post_tokens: counted("newContextTokens"),
-            reply: reply.map(Box::new),
-            ..RecordingCompaction::default()
-        };
-        let id = string(change, "condenseId").or(string(change, "truncationId"));
-        Some(ContextChange { id, summary: string(change, "summary"), what })
-    };
-    ui.as_array().into_iter().flatten().filter_map(change).collect()
-}
-
 /// Returns the compaction that a message is, or `None` for other messages.
-fn compaction(message: &RecordedLine, changes: &[ContextChange]) -> Option<StepKind> {
-    let (o, text) = (&message.object, text_in(message));
-    let marks = flag(o, "isSummary") || flag(o, "isTruncationMarker");
-    let id = string(o, "condenseId").or(string(o, "truncationId"));
-    let is_of = |c: &&ContextChange| match &id {
-        Some(_) => c.id == id,
-        None => c.summary.as_ref().is_some_and(|summary| text.contains(summary)),
+fn compaction(message: &RecordedLine, ui: &Value, task: &str) -> Option<StepKind> {
+    let o = &message.object;
+    if !flag(o, "isSummary") && !flag(o, "isTruncationMarker") {
+        return None;
+    }
+    let text = text_in(message);
+    let ids = ["condenseId", "truncationId"];
+    let id = ids.iter().find_map(|key| str_of(o, key));
+    let is_of = |change: &Map<String, Value>| match id {
+        None => str_of(change, "summary").is_some_and(|summary| text.contains(summary)),
+        own => ids.iter().any(|key| str_of(change, key) == own),
     };
-    let what = changes.iter().find(is_of).map(|c| c.what.clone()).unwrap_or_default();
-    marks.then(|| StepKind::Compaction(RecordingCompaction { summary: Some(text), ..what }))
+    let events = ui.as_array().into_iter().flatten().filter_map(Value::as_object);
+    let found = events.flat_map(|m| {
+        let changes = ["contextCondense", "contextTruncation"].map(|key| object_in(m, key));
+        changes.into_iter().filter(|change| is_of(change)).map(|change| (m.get("ts"), change))
+    });
+    let (ts, change) = found.last().unzip();
+    let told = |key: &str| change?.get(key);
+    let reply = cost(told("cost")).map(|usd| {
+        let name = format!("{task} condense {:?}", ts.flatten().and_then(Value::as_u64));
+        let billing = Billing { told_usd: Some(usd), ..Billing::default() };
+        let counters = Counters { billing, ..Counters::default() }.called(&*name);
+        Box::new(RecordingReply { counters: Ok(counters), ..RecordingReply::new(name, vec![]) })
+    });
+    Some(StepKind::Compaction(RecordingCompaction {
+        pre_tokens: told("prevContextTokens").and_then(tokens),
+        post_tokens: told("newContextTokens").and_then(tokens),
+        summary: Some(text),
+        reply,
+        ..RecordingCompaction::default()
+    }))
 }
 
 /// Returns the models of a task with the times from which they were used.
@@ -194,7 +186,7 @@ fn steps(
     requests: Vec<BilledRequest>,
     deleted: Vec<BilledRequest>,
     models: &[(u64, String)],
-    changes: &[ContextChange],
+    compaction: &dyn Fn(&RecordedLine) -> Option<StepKind>,
 ) -> Vec<RecordingStep> {
     let is_reply = |m: &RecordedLine| {
         str_of(&m.object, "role") == Some("assistant") && !flag(&m.object, "isSummary")
@@ -209,8 +201,8 @@ fn steps(
     let mut requests = requests.into_iter().peekable();
     for message in messages {
         let (number, ms) = (message.number, time_ms(&message));
-        if let Some(compaction) = compaction(&message, changes) {
-            reader.push(number, ms.and_then(time_of), compaction);
+        if let Some(compaction) = compaction(&message) {
+            reader.push(number, ms.and_then(|ms| time::of_epoch(ms as f64)), compaction);
             continue;
         }
         let mut request = None;
@@ -231,7 +223,6 @@ fn steps(
         let told = string(object_in(&object, "modelInfo"), "modelId");
         let model = told.or_else(|| model_at(ms));
         object.extend(model.map(|name| ("model".to_string(), json!(name))));
-        object.extend(ms.and_then(time_of).map(|time| ("timestamp".to_string(), json!(time))));
         reader.counters = request.map(|request| request.counters);
         reader.item(number, &object);
     }
@@ -254,12 +245,8 @@ fn alone(
         counters: Ok(counters),
         ..RecordingReply::new(response, vec![])
     };
-    let stamp = at_ms.and_then(time_of);
+    let stamp = at_ms.and_then(|ms| time::of_epoch(ms as f64));
     RecordingStep { view: View::Calls, ..RecordingStep::new(line, stamp, StepKind::Reply(reply)) }
-}
-
-fn time_of(ms: u64) -> Option<String> {
-    time::of_millis(i64::try_from(ms).ok()?)
 }
 
 #[cfg(test)]

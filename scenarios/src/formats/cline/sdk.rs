@@ -2,7 +2,6 @@
 //! `ID.json` and `ID.compaction.json`, what the newest compaction sends in place of the first messages.
 //! The input of each reply includes the tokens read and written.
 
-use super::time_of;
 use crate::formats::prelude::*;
 use std::path::PathBuf;
 
@@ -35,8 +34,6 @@ pub(super) fn read(source: &Source<'_>, document: &Document<'_>) -> Result<Recor
         if compacted == Some(n) {
             reader.push(number, None, summary(compaction.as_ref()));
         }
-        let stamp = object.get("ts").and_then(Value::as_u64).and_then(time_of);
-        object.extend(stamp.map(|time| ("timestamp".to_string(), json!(time))));
         let model = string(object_in(&object, "modelInfo"), "id");
         object.extend(model.map(|name| ("model".to_string(), json!(name))));
         let id = format!("{session} {}", str_of(&object, "id").unwrap_or_default());

@@ -47,16 +47,6 @@ pub(super) const FORMAT: Format = Format {
 
 const ENVELOPES: &[&str] =
     &["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
-/// Lines without content for the model.
-const SILENT: &[&str] = &[
-    "world_state",
-    "state",
-    "inter_agent_communication",
-    "inter_agent_communication_metadata",
-    "retained_context",
-    "security_risk_score",
-    "realtime_item",
-];
 const ITEMS: &[&str] = &[
     "message",
     "reasoning",
@@ -146,7 +136,10 @@ impl RolloutReader {
             "response_item" if is_summary => self.calls.end_reply(),
             "response_item" => self.item(at, &payload),
             bare if ITEMS.contains(&bare) => self.item(at, &payload),
-            silent if SILENT.contains(&silent) => {}
+            // Without content for the model.
+            "world_state" | "state" | "retained_context" | "security_risk_score" => {}
+            "inter_agent_communication" | "inter_agent_communication_metadata" => {}
+            "realtime_item" => {}
             other => self.push(at, StepKind::Unknown(format!("line of the type {other:?}"))),
         }
     }
@@ -384,7 +377,10 @@ impl RolloutReader {
             // A message of another agent. After an answer, it is a message of its own.
             "agent_message" => {
                 let pieces = content(item.get("content"));
-                let pieces = if self.is_answered() { pieces } else { added(pieces) };
+                let is_call = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Call(_)));
+                let newest = self.out.steps.last().and_then(|step| step.what.any_reply());
+                let is_answered = newest.is_some_and(|r| !r.pieces.iter().any(is_call));
+                let pieces = if is_answered { pieces } else { added(pieces) };
                 self.input(at, None, pieces);
             }
             "additional_tools" => {
@@ -406,17 +402,6 @@ impl RolloutReader {
                 None => self.reply(at, vec![MessagePart::Unknown(kind.to_string())]),
             },
         }
-    }
-
-    /// Returns whether the newest message is a reply without calls.
-    fn is_answered(&self) -> bool {
-        let is_call = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Call(_)));
-        let answered = self.out.steps.iter().rev().find_map(|step| match &step.what {
-            StepKind::Reply(reply) => Some(!reply.pieces.iter().any(is_call)),
-            StepKind::Input(_) => Some(false),
-            _ => None,
-        });
-        answered.unwrap_or(false)
     }
 
     fn result(&mut self, at: RecordingStep, id: &str, pieces: Vec<MessagePart>, is_error: bool) {

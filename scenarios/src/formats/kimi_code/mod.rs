@@ -6,7 +6,6 @@
 //!   those of a compaction.
 //! - `turn.prompt` repeats the message of the user. The size before a compaction is the last counted
 //!   context, because `tokensBefore` does not include the prefix.
-//! - An undo takes back the last messages of the user and what follows them.
 
 use crate::formats::prelude::*;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use std::path::PathBuf;
 pub(super) const FORMAT: Format = Format {
     title: "Kimi Code",
     name: "kimi-code",
-    untold: "dollars, counters of requests that failed, and which old results were cleared",
+    untold: "dollars, counters of requests that failed, and what was cleared or taken back",
     sniff: |head| head.objects().any(is_line),
     read: |input, sink| {
         lines::session(input, Vec::new(), &mut |one| sink(one.map(|out| named(input, out))), read)
@@ -55,6 +54,7 @@ fn read(lines: Vec<RecordedLine>, _file: &str, out: Recording) -> Recording {
         let time = line.object.get("time").and_then(Value::as_i64).and_then(time::of_millis);
         reader.line(RecordingStep::new(line.number, time, StepKind::Link), &line.object);
     }
+    reader.end_compaction(RecordingStep::default());
     reader.out
 }
 
@@ -65,8 +65,8 @@ struct WireReader {
     /// Counted tokens of the last request and its reply.
     context: Option<u64>,
     trigger: Option<Trigger>,
-    /// Step of the request for the current compaction.
-    summary: Option<usize>,
+    /// Reply to the request for the current compaction.
+    summary: Option<Box<RecordingReply>>,
     /// First step of the current call.
     begin: usize,
     in_compaction: bool,
@@ -74,7 +74,6 @@ struct WireReader {
 
 impl WireReader {
     fn line(&mut self, at: RecordingStep, o: &Map<String, Value>) {
-        let note = |text: &str| StepKind::Note { kind: NoteKind::Edit, text: text.into() };
         let what = match str_of(o, "type").unwrap_or_default() {
             "config.update" => {
                 self.model = string(o, "modelAlias").or(self.model.take());
@@ -82,7 +81,6 @@ impl WireReader {
             }
             "llm.tools_snapshot" => definitions(o.get("tools")),
             "llm.request" => {
-                self.model = string(o, "modelAlias").or(self.model.take());
                 self.in_compaction = str_of(o, "kind") == Some("compaction");
                 None
             }
@@ -90,25 +88,20 @@ impl WireReader {
             "context.append_loop_event" => self.event(object_in(o, "event")),
             "usage.record" if std::mem::take(&mut self.in_compaction) => {
                 let name = format!("compaction at {}", at.stamp.as_deref().unwrap_or_default());
-                let call = self.reply(name, Vec::new(), object_of(o, "usage"), None);
-                self.summary = Some(self.out.steps.len());
-                let what = StepKind::Reply(call);
-                self.out.steps.push(RecordingStep { view: View::Calls, what, ..at });
-                return;
+                let counters = object_of(o, "usage").map(|usage| counters(usage, &name));
+                let reply = self.reply(name, Vec::new());
+                let reply = RecordingReply { counters: known(counters), ..reply };
+                self.summary = Some(Box::new(reply));
+                None
             }
             "full_compaction.begin" => {
                 let by_user = str_of(o, "source") == Some("manual");
                 self.trigger = Some(if by_user { Trigger::Manual } else { Trigger::Auto });
-                self.summary = None;
                 None
             }
+            "full_compaction.cancel" => return self.end_compaction(at),
             "context.apply_compaction" => Some(self.compaction(o)),
             "context.clear" => Some(StepKind::Cleared),
-            "context.undo" => {
-                self.undo(o.get("count").and_then(Value::as_u64).unwrap_or(1));
-                None
-            }
-            "micro_compaction.apply" => Some(note("old results were cleared")),
             _ => None,
         };
         self.out.steps.extend(what.map(|what| RecordingStep { what, ..at }));
@@ -145,74 +138,56 @@ impl WireReader {
                 return Some(StepKind::result(id?, pieces, flag(result, "isError")));
             }
             "step.end" => {
-                let id = str_of(e, "messageId").or(Some(&step)).map(str::to_string);
-                let reply = self.reply(step, Vec::new(), object_of(e, "usage"), id);
-                return self.end(reply);
+                let id = str_of(e, "messageId").unwrap_or(&step);
+                let counters = object_of(e, "usage").map(|usage| counters(usage, id));
+                return self.end_reply(self.reply(step.clone(), Vec::new()), counters);
             }
             _ => return None,
         };
-        Some(StepKind::Reply(self.reply(step, pieces, None, None)))
+        Some(StepKind::Reply(self.reply(step, pieces)))
     }
 
     /// Gives the parts of a reply its counters. Returns the reply if it has no parts.
-    fn end(&mut self, reply: RecordingReply) -> Option<StepKind> {
-        if let Ok(counters) = &reply.counters {
-            self.context = Some(counters.context());
-        }
+    fn end_reply(&mut self, end: RecordingReply, counters: Option<Counters>) -> Option<StepKind> {
+        self.context = counters.as_ref().map(Counters::context).or(self.context);
         let mut has_parts = false;
         for step in &mut self.out.steps[self.begin..] {
             if let StepKind::Reply(part) = &mut step.what
-                && part.response == reply.response
+                && part.response == end.response
             {
-                part.counters.clone_from(&reply.counters);
+                part.counters = known(counters.clone());
                 has_parts = true;
             }
         }
-        (!has_parts).then_some(StepKind::Reply(reply))
+        let end = RecordingReply { counters: known(counters), ..end };
+        (!has_parts).then_some(StepKind::Reply(end))
     }
 
-    /// Returns a part of a reply, or its end with the counters and the id of the call.
-    fn reply(
-        &self,
-        response: String,
-        pieces: Vec<MessagePart>,
-        usage: Option<&Map<String, Value>>,
-        id: Option<String>,
-    ) -> RecordingReply {
-        let names = ["inputOther", "inputCacheRead", "inputCacheCreation", "output"];
-        let id = id.unwrap_or_else(|| response.clone());
-        let counters = usage.map(|usage| Counters::read(usage, names).called(&*id));
-        let model = self.model.clone();
-        let reply = RecordingReply::new(response, pieces);
-        RecordingReply { model, counters: known(counters), ..reply }
+    fn reply(&self, response: String, pieces: Vec<MessagePart>) -> RecordingReply {
+        RecordingReply { model: self.model.clone(), ..RecordingReply::new(response, pieces) }
+    }
+
+    /// Adds the request for a compaction that did not come.
+    fn end_compaction(&mut self, at: RecordingStep) {
+        let what = self.summary.take().map(|reply| StepKind::Reply(*reply));
+        self.out.steps.extend(what.map(|what| RecordingStep { view: View::Calls, what, ..at }));
     }
 
     fn compaction(&mut self, o: &Map<String, Value>) -> StepKind {
-        let request = self.summary.take().map(|n| std::mem::take(&mut self.out.steps[n].what));
-        let reply = match request {
-            Some(StepKind::Reply(reply)) => Some(Box::new(reply)),
-            _ => None,
-        };
         StepKind::Compaction(RecordingCompaction {
             pre_tokens: self.context.or(o.get("tokensBefore").and_then(tokens)),
             summary: string(o, "contextSummary").or(string(o, "summary")),
             trigger: self.trigger.take(),
-            reply,
+            reply: self.summary.take(),
             ..RecordingCompaction::default()
         })
     }
+}
 
-    fn undo(&mut self, count: u64) {
-        let is_said = |p: &MessagePart| matches!(p, MessagePart::Said(_) | MessagePart::Shown(_));
-        let is_turn = |s: &RecordingStep| {
-            s.view == View::Both
-                && matches!(&s.what, StepKind::Input(i) if i.pieces.iter().any(is_said))
-        };
-        for _ in 0..count.min(self.out.steps.len() as u64) {
-            let Some(from) = self.out.steps.iter().rposition(is_turn) else { return };
-            self.out.steps[from..].iter_mut().for_each(|step| step.view = View::Calls);
-        }
-    }
+/// Reads the counters of a call.
+fn counters(usage: &Map<String, Value>, id: &str) -> Counters {
+    let names = ["inputOther", "inputCacheRead", "inputCacheCreation", "output"];
+    Counters::read(usage, names).called(id)
 }
 
 #[cfg(test)]

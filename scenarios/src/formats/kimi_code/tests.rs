@@ -48,31 +48,6 @@ fn a_session_has_its_calls_its_compaction_and_its_title() {
 }
 
 #[test]
-fn an_undo_takes_turns_back_and_their_calls_are_paid() {
-    let line = |value: Value| value.to_string();
-    let ask = |text: &str| {
-        let message = json!({"role": "user", "content": [{"type": "text", "text": text}], "origin": {"kind": "user"}});
-        line(
-            json!({"type": "context.append_message", "message": message, "time": 1_764_345_600_000_u64}),
-        )
-    };
-    let event = |event: Value| line(json!({"type": "context.append_loop_event", "event": event}));
-    let reply = |id: &str, text: &str, tokens: u64| {
-        let part = json!({"type": "text", "text": text});
-        let usage = json!({"inputOther": tokens, "output": 1});
-        let part = event(json!({"type": "content.part", "stepUuid": id, "part": part}));
-        [part, event(json!({"type": "step.end", "uuid": id, "usage": usage}))].join("\n")
-    };
-    let undo = line(json!({"type": "context.undo", "count": 1}));
-    let lines =
-        [ask("one"), reply("a", "1", 10), ask("two"), reply("b", "2", 20), undo, ask("three")];
-    let text = lines.join("\n");
-    let source = Source::of_bytes(text.as_bytes(), "wire.jsonl");
-    let told = describe(&import("kimi-code", &source).remove(0).session);
-    assert_eq!(told, ["user: one", "model: 1", "user: three", "call: 20"]);
-}
-
-#[test]
 fn a_real_session_is_read_whole() {
     let path = recorded("kimi-code/agent-sessions-wire.jsonl");
     let loaded = import("kimi-code", &Source::at(&path)).remove(0);

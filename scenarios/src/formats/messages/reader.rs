@@ -301,7 +301,7 @@ pub(super) fn is_message(object: &Map<String, Value>) -> bool {
 
 /// Returns the time of a message: RFC 3339, or seconds or milliseconds since 1970.
 fn stamp(o: &Map<String, Value>) -> Option<String> {
-    let keys = ["timestamp", "created_at", "createdAt", "created", "date"];
+    let keys = ["timestamp", "created_at", "createdAt", "created", "date", "ts"];
     let own = |o: &'_ Map<String, Value>| {
         keys.iter().find_map(|k| o.get(*k).filter(|v| v.is_string() || v.is_number()).cloned())
     };

@@ -41,17 +41,6 @@ fn is_of_openclaw(o: &Map<String, Value>) -> bool {
     let message = object_in(o, "message");
     str_of(o, "customType") == Some("model-snapshot")
         || str_of(message, "provider") == Some(OPENCLAW.name)
-        || str_of(message, "role") == Some("user") && received(&pieces(message)).is_some()
-}
-
-/// Returns a user's text after the time that OpenClaw sets before it: `[Wed 2026-02-18 11:21 GMT+1]`.
-fn received(pieces: &[MessagePart]) -> Option<String> {
-    let text = text_of(pieces);
-    let (time, text) = text.strip_prefix('[')?.split_once("] ")?;
-    let mut words = time.split(' ').skip(1);
-    let (day, clock) = (words.next()?, words.next()?);
-    time::normal(&format!("{day}T{clock}:00"))?;
-    first_line(text)
 }
 
 /// Number of the session format that pi writes now.
@@ -192,9 +181,6 @@ impl PiReader {
                 StepKind::Input(Input { id, pieces: vec![shown] })
             }
             role => {
-                if role == "user" && self.out.title.is_none() {
-                    self.out.title = received(&pieces);
-                }
                 let mut pieces = pieces;
                 if role != "user" {
                     view = View::Calls;
@@ -362,7 +348,6 @@ mod tests {
         assert_eq!(describe(&loaded.session), expected);
         let told = [[10, 0, 14_000, 60], [9, 14_000, 120, 40], [9, 0, 9_300, 30]];
         assert_eq!(counted(&loaded.session), told.map(Some));
-        assert_eq!(loaded.session.header.title, "Which port does server.ts use?");
         assert_eq!(loaded.warnings, Vec::<String>::new());
     }
 
