@@ -386,8 +386,9 @@ fn decide(
             (o.front && o.is_settable() && is_better).then_some((o, o.then.as_ref()?))
         })
     };
-    let best_saving = eligible(COST)
-        .filter(|(o, then)| then.cost_usd < now.cost_usd && o.pays)
+    let saving = || eligible(COST).filter(|(o, then)| then.cost_usd < now.cost_usd && o.pays);
+    let best_saving = saving()
+        .filter(|(_, then)| is_worth_its_loss(now, then))
         .reduce(|a, b| if worth(now, b.1) > worth(now, a.1) { b } else { a });
     // Dollars for a point of recall, in place of dollars that a lost point saves.
     let price = |then: &Sums| (then.cost_usd - now.cost_usd) / (then.kept_pct() - now.kept_pct());
@@ -395,18 +396,26 @@ fn decide(
         let keeping = eligible(KEPT).filter(|(_, then)| then.kept_pct() > now.kept_pct());
         keeping.reduce(|a, b| if price(b.1) < price(a.1) { b } else { a })
     });
+    let named = |o: &ChangeOutcome| -> String {
+        let set = |s: &SettingChange| format!("{} to {}", s.setting, s.value);
+        o.change.settings.iter().map(set).collect::<Vec<_>>().join(" and ")
+    };
     let Some((best, then)) = best else {
-        let text = format!(
-            "No change for {name}: over {over} no value tried saves dollars, or keeps more of what \
-             is needed, beyond chance."
-        );
+        let why = match saving().next() {
+            None => "saves dollars, or keeps more of what is needed, beyond chance".into(),
+            Some((o, then)) => format!(
+                "is worth what it forgets: setting {} changes the bill by {} for {:.1} points of recall",
+                named(o),
+                percent(now.cost_usd, then.cost_usd),
+                now.kept_pct() - then.kept_pct()
+            ),
+        };
+        let text = format!("No change for {name}: over {over} no value tried {why}.");
         return undecided(Decision::NoChange, text);
     };
-    let set: Vec<String> =
-        best.change.settings.iter().map(|s| format!("{} to {}", s.setting, s.value)).collect();
     let text = format!(
         "Set {} for {name}: over {over} ${} instead of ${} ({}). {}",
-        set.join(" and "),
+        named(best),
         fmt::usd(then.cost_usd),
         fmt::usd(now.cost_usd),
         percent(now.cost_usd, then.cost_usd),
@@ -419,6 +428,14 @@ fn decide(
 }
 
 /// Change of dollars, per cent.
+/// Minimum saving for each lost point of recall, percent of the bill.
+const WORTH_PCT: f64 = 0.5;
+
+fn is_worth_its_loss(now: &Sums, then: &Sums) -> bool {
+    let saved_pct = (1.0 - then.cost_usd / now.cost_usd) * 100.0;
+    saved_pct >= WORTH_PCT * (now.kept_pct() - then.kept_pct())
+}
+
 fn percent(now: f64, then: f64) -> String {
     let change = (now > 0.0).then(|| (then / now - 1.0) * 100.0);
     fmt::known(change, |x| match fmt::signed(x, fmt::pct) {

@@ -156,6 +156,18 @@ fn a_loss_is_the_price_of_the_one_value_that_saves_most_per_point_of_recall() {
     assert!(text.contains("−15.0 %*") && text.contains(" 92.0*"), "{text}");
 }
 
+#[test]
+fn a_saving_that_is_not_worth_what_it_forgets_is_no_change() {
+    // 4 % of the bill for 33 points of recall.
+    let mut all = runs(12, &[(50, 0.96, 0)]);
+    changed(&mut all, |_, _| (9.6, 38));
+    let a = advice(&[50], &all);
+    assert_eq!(a.decision, Decision::NoChange);
+    let why = "no value tried is worth what it forgets: setting threshold_percent to 50 changes the bill by \
+               −4.0 % for 33.0 points of recall.";
+    assert!(a.sentence.ends_with(why), "{}", a.sentence);
+}
+
 /// Every mark is read from the printed table: no other row is at least as good in dollars and recall
 /// and better in one.
 #[test]
