@@ -154,7 +154,8 @@ pub(crate) fn percent(x: f64) -> String {
     if x < 9.95 { format!("{x:.1}") } else { format!("{x:.0}") }
 }
 
-const TODAY: &str = "today";
+/// Name of the row with the setting of today.
+pub(crate) const TODAY: &str = "today";
 
 /// Names of the rows, as short as what differs.
 pub(crate) struct Names {
@@ -191,11 +192,6 @@ impl Names {
             }
         }
         out
-    }
-
-    /// Name of a row of these runs.
-    fn name(&self, run: &RunRecord) -> &str {
-        &self.names[&run.strategy.label]
     }
 
     /// Name of the row with this label.
@@ -255,7 +251,8 @@ pub(crate) fn failures(runs: &[&RunRecord]) -> Vec<String> {
         let failed: Vec<(&RunRecord, String)> =
             rows.iter().filter_map(|r| Some((**r, view::failure(r)?))).collect();
         let (first, why) = failed.first()?;
-        let (name, session) = (names.name(first), fmt::one_line(&first.scenario.id));
+        let (name, session) =
+            (names.by_label(&first.strategy.label), fmt::one_line(&first.scenario.id));
         Some(match (failed.len(), sessions.len()) {
             (_, 1) => format!("{name} {why}"),
             (1, _) => format!("{name}, in {session}: {why}"),

@@ -40,8 +40,9 @@ pub fn write(
             let file = format!("advice-{}.svg", fmt::slug(&a.product));
             files.put(&file, &curve::draw(&curve, SLIDE)?)?;
             md += &format!("\n![{}]({file})\n", markdown::text(&a.sentence));
-            // The page has the other lines as text.
-            curve.heading.drain(..curve.heading.len() - 1);
+            // The page has the decision as text.
+            curve.title = "Change from today".into();
+            curve.below = curve.below.lines().next_back().unwrap_or_default().into();
             curve.foot.clear();
             pictures = vec![curve::draw(&curve, NARROW)?, curve::draw(&curve, BROAD)?];
         }
@@ -50,7 +51,7 @@ pub fn write(
             h2.decision { (fmt::one_line(&a.product)) }
             (markup(&decision))
             div.first {
-                div { @for (class, svg) in ["curve narrow", "curve broad"].iter().zip(&pictures) {
+                div { @for (class, svg) in ["plot narrow", "plot broad"].iter().zip(&pictures) {
                     figure class=(class) { (PreEscaped(svg)) }
                 } }
                 div { (markup(&evidence)) }
@@ -119,7 +120,7 @@ fn curve(a: &Advice, origin: String) -> Option<Curve> {
     shown.sort_by(|a, b| a.0.total_cmp(&b.0));
     let sums =
         |o: Option<&'_ ChangeOutcome>| o.and_then(|o| o.then.clone()).unwrap_or(a.now.clone());
-    let value = |(_, o): &(f64, Option<&ChangeOutcome>)| {
+    let value = |(place, o): &(f64, Option<&ChangeOutcome>)| {
         let sums = sums(*o);
         CurveValue {
             lines: vec![
@@ -128,6 +129,7 @@ fn curve(a: &Advice, origin: String) -> Option<Curve> {
                 fmt::known(sums.recall.pct, |pct| fmt::pct(pct) + " %"),
             ],
             is_today: o.is_none(),
+            is_number: place.is_finite(),
         }
     };
     let panel = |name: &str, figure: usize, hue: usize, change: Change| {
@@ -148,7 +150,11 @@ fn curve(a: &Advice, origin: String) -> Option<Curve> {
             })
         };
         let points = shown.iter().enumerate().filter_map(point).collect();
-        Panel { name: name.into(), lines: vec![CurveLine { color: curve::hue(hue), points }] }
+        Panel {
+            name: name.into(),
+            is_amount: false,
+            lines: vec![CurveLine { color: curve::hue(hue), points }],
+        }
     };
     let panels = vec![
         panel("cost of a session, change in %", COST, 0, |now, then| {
@@ -164,7 +170,8 @@ fn curve(a: &Advice, origin: String) -> Option<Curve> {
     let legend = format!("Dot: a session. Line: mean change from today{bars}.{diamond}");
     let lines = a.advised().into_iter().flat_map(|o| &o.change.settings).map(|s| s.line.clone());
     Some(Curve {
-        heading: [a.sentence.clone()].into_iter().chain(lines).chain([legend]).collect(),
+        title: a.sentence.clone(),
+        below: lines.chain([legend]).collect::<Vec<_>>().join("\n"),
         foot: vec![super::LIMIT.into(), origin],
         axis: format!("{} (today: {})", setting.setting, text::short(&setting.today)),
         rows: &["", "cost", "recall"],

@@ -3,14 +3,17 @@
 use plotters::style::RGBColor;
 
 use super::palette::{HUES, pale};
-use super::sheet::{Drawn, Fault, GREY, GRID, HPos, INK, Scale, Sheet, TEXT, axis_y, range, sheet};
+use super::sheet::{
+    Drawn, GREY, GRID, HPos, Heading, INK, Scale, Sheet, TEXT, axis_y, range, sheet,
+};
 use crate::error::ReportError;
 use crate::fmt;
 use crate::table::wrap;
 
 pub(crate) struct Curve {
-    /// Paragraphs above the panels; the first is larger, and the title of the picture.
-    pub(crate) heading: Vec<String>,
+    pub(crate) title: String,
+    /// Paragraphs below the title, a line each.
+    pub(crate) below: String,
     /// Paragraphs below the panels.
     pub(crate) foot: Vec<String>,
     /// Name of the horizontal axis.
@@ -27,10 +30,14 @@ pub(crate) struct CurveValue {
     /// Lines below the value.
     pub(crate) lines: Vec<String>,
     pub(crate) is_today: bool,
+    /// True if a line joins it with its neighbours.
+    pub(crate) is_number: bool,
 }
 
 pub(crate) struct Panel {
     pub(crate) name: String,
+    /// True for an axis from 0; changes have two directions.
+    pub(crate) is_amount: bool,
     pub(crate) lines: Vec<CurveLine>,
 }
 
@@ -65,27 +72,16 @@ pub(crate) fn hue(index: usize) -> RGBColor {
 
 /// Draws the panels as a picture of this width, pixels.
 pub(crate) fn draw(curve: &Curve, width: i32) -> Result<String, ReportError> {
-    let failed = |e: Fault| ReportError::Refused(format!("the plot could not be drawn: {e}"));
-    let fit = |text: &str, size: i32| {
-        wrap(text, (f64::from(width - 36) / (0.51 * f64::from(size))) as usize, "")
-    };
-    let sizes = std::iter::once(17).chain(std::iter::repeat(14));
-    let heading: Vec<(String, i32)> = (curve.heading.iter().zip(sizes))
-        .flat_map(|(text, size)| fit(text, size).into_iter().map(move |line| (line, size)))
-        .collect();
-    let foot: Vec<String> = curve.foot.iter().flat_map(|text| fit(text, 13)).collect();
+    let heading = Heading::new(&curve.title, &curve.below, width);
+    let most = (f64::from(width - 36) / (0.51 * 13.0)) as usize;
+    let foot: Vec<String> = curve.foot.iter().flat_map(|text| wrap(text, most, "")).collect();
     let count = |n: usize| n as i32 * LINE;
-    let head = heading.iter().map(|(_, size)| size + 6).sum::<i32>() + 18;
+    let head = heading.height() + 12;
     let top = head + count(curve.legend.len()) + 26;
     let below = top + curve.panels.len() as i32 * (HEIGHT + GAP) - GAP + 18;
     let axis = below + count(curve.rows.len()) + 2;
     let picture = sheet(width, axis + count(foot.len() + 1) + 4, |s| {
-        s.name(curve.heading.first().unwrap_or(&curve.axis));
-        let mut y = 18;
-        for (line, size) in &heading {
-            s.text(18, y, HPos::Left, *size, if *size == 14 { GREY } else { INK }, line)?;
-            y += size + 6;
-        }
+        s.heading(&heading)?;
         for (i, (color, name)) in curve.legend.iter().enumerate() {
             s.disc((24, head + count(i)), 5, *color, true)?;
             s.text(36, head + count(i), HPos::Left, TEXT, INK, name)?;
@@ -113,7 +109,7 @@ pub(crate) fn draw(curve: &Curve, width: i32) -> Result<String, ReportError> {
         }
         Ok(())
     });
-    picture.map_err(failed)
+    picture.map_err(super::failed)
 }
 
 impl Curve {
@@ -134,11 +130,12 @@ fn draw_panel(
     (width, bottom): (i32, i32),
 ) -> Drawn {
     let points = || panel.lines.iter().flat_map(|l| l.points.iter().map(|p| (l.color, p)));
-    let shown = points().flat_map(|(_, p)| {
+    let drawn = points().flat_map(|(_, p)| {
         let (low, high) = p.interval.unwrap_or((p.mean, p.mean));
         p.sessions.iter().map(|(_, y)| *y).chain([low, high, p.mean, 0.0])
     });
-    let (min, max) = range(shown, 0.1, 1e-3);
+    let (min, max) = range(drawn, 0.1, 1e-3);
+    let min = if panel.is_amount { min.max(0.0) } else { min };
     let y = Scale { min, max, start: bottom, length: -HEIGHT };
     let right = width - RIGHT_MARGIN;
     let color = if curve.legend.is_empty() { panel.lines.first().map(|l| l.color) } else { None };
@@ -161,7 +158,12 @@ fn draw_panel(
         }
     }
     for line in &panel.lines {
-        s.path(&line.points.iter().map(at).collect::<Vec<_>>(), line.color, 2)?;
+        let joined = line.points.iter().filter(|p| curve.values[p.value].is_number);
+        s.path(&joined.map(at).collect::<Vec<_>>(), line.color, 2)?;
+    }
+    let is_apart = |v: &CurveValue| v.is_today && !v.is_number;
+    for (_, p) in points().filter(|(_, p)| is_apart(&curve.values[p.value])) {
+        s.path(&[at(p), (right, at(p).1)], GREY, 1)?;
     }
     for (color, p) in points() {
         let (x, mean) = at(p);

@@ -82,7 +82,7 @@ pub(crate) fn sweeps(
 ) -> Result<Vec<Artifact>, ReportError> {
     let Some(sweeps) = Sweeps::from_terms(terms) else { return Ok(vec![]) };
     let draw = |swept| {
-        let text = sweep::draw(&sweeps, swept, &terms.name(), colors, width).map_err(failed)?;
+        let text = sweep::draw(&sweeps, swept, &terms.name(), colors, width)?;
         let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
         Ok(Artifact { file: format!("plots/sweep-{slug}{}.svg", terms.suffix()), text })
     };

@@ -36,7 +36,7 @@ pub(super) struct Heading {
 }
 
 impl Heading {
-    /// Wraps both texts to the width of a picture.
+    /// Wraps the title and the paragraphs below it, a line each, to the width of a picture.
     pub(super) fn new(title: &str, below: &str, width: i32) -> Heading {
         let fit = |text: &str, size: i32| {
             let most = (f64::from(width - 32) / (0.51 * f64::from(size))) as usize;
@@ -44,7 +44,8 @@ impl Heading {
                 fmt::one_line(text).split(' ').map(|word| fmt::elide(word, most)).collect();
             wrap(&words.join(" "), most, "").into_iter().map(move |line| (line, size))
         };
-        Heading { title: title.into(), lines: fit(title, TITLE).chain(fit(below, BELOW)).collect() }
+        let below = below.lines().flat_map(|text| fit(text, BELOW));
+        Heading { title: title.into(), lines: fit(title, TITLE).chain(below).collect() }
     }
 
     pub(super) fn height(&self) -> i32 {
@@ -95,7 +96,7 @@ pub(super) fn text_width(text: &str, size: i32) -> i32 {
 impl Sheet<'_> {
     /// Draws the heading, whose title is also that of the picture.
     pub(super) fn heading(&mut self, heading: &Heading) -> Drawn {
-        self.name(&heading.title);
+        self.title = fmt::one_line(&heading.title);
         let mut y = 6;
         for (line, size) in &heading.lines {
             let color = if *size == TITLE { INK } else { GREY };
@@ -103,11 +104,6 @@ impl Sheet<'_> {
             y += size + 4;
         }
         Ok(())
-    }
-
-    /// Sets the title for screen readers.
-    pub(super) fn name(&mut self, title: &str) {
-        self.title = fmt::one_line(title);
     }
 
     pub(super) fn add_tooltip(&mut self, (x, y): (i32, i32), radius: i32, text: &str) {
