@@ -83,11 +83,12 @@ pub(crate) fn sheet(
     let key = |r: &Row<'_, '_>| change(r).unwrap_or_else(|| r.cost());
     rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
     let dearest = rows.iter().map(Row::cost).fold(0.0, f64::max);
+    let is_on_front = |r: &Row<'_, '_>| {
+        pooled.is_some_and(|p| p.ranked().count() > 1 && p.is_on_front(r.label()))
+    };
     let cells = |r: &Row<'_, '_>| {
         let summary = &r.runs[0].summary;
         let change = change(r).filter(|_| r.label() != baseline);
-        let on_front = pooled.filter(|p| p.ranked().count() > 1);
-        let on_front = on_front.is_some_and(|p| p.is_on_front(r.label()));
         let cached = r.sum(|s| s.cache_read_tokens as f64) / r.sum(|s| s.input_tokens as f64);
         let at_risk = r.mean(|s| Some((s.recall_at_risk_pct?, s.at_risk? as f64)));
         let needs = r.sum(|s| s.at_risk.unwrap_or(0) as f64);
@@ -107,7 +108,7 @@ pub(crate) fn sheet(
             fmt::known(cached.is_finite().then_some(100.0 * cached), |x| format!("{x:.0} %")),
             fmt::known(r.wait(), |x| format!("{x:.0} s")),
             r.sum(|s| s.compactions as f64).to_string(),
-            if on_front { front::MARK.into() } else { String::new() },
+            if is_on_front(r) { front::MARK.into() } else { String::new() },
         ]
     };
     let against = match baseline {
@@ -119,23 +120,26 @@ pub(crate) fn sheet(
         [&setting, "cost", against, "recall", "at risk", "cached", "wait", "compactions", ""];
     Sheet {
         title: String::new(),
-        note: legend(against, baseline, used),
+        note: legend(rows.iter().any(is_on_front), against, baseline, used),
         head: head.map(String::from).to_vec(),
         groups: vec![Group { name: String::new(), rows: rows.iter().map(cells).collect() }],
     }
 }
 
-fn legend(against: &str, baseline: &str, used: Option<&String>) -> String {
+/// Explains the table; `used` is the share of what is present that a model uses.
+fn legend(has_front: bool, against: &str, baseline: &str, used: Option<&String>) -> String {
+    let front = match has_front {
+        true => format!("{} no row costs less and recalls more. ", front::MARK),
+        false => String::new(),
+    };
+    let used = used.map(|share| format!(" (models use {})", fmt::one_line(share)));
     let change = match against {
         "change" => format!(" Change: against {}.", fmt::one_line(baseline)),
         _ => String::new(),
     };
-    let used =
-        used.map(|share| format!(" Models use {} of what is present.", fmt::one_line(share)));
     format!(
-        "{} nothing else is both cheaper and recalls more. Recall: share of later needs still in \
-         the prompt; at risk: of those that a compaction touched.{}{change}",
-        front::MARK,
+        "{front}Recall: share of later needs still in the prompt{}; at risk: of those that \
+         compaction touched.{change}",
         used.unwrap_or_default()
     )
 }

@@ -159,7 +159,7 @@ fn line(label: &'static str, text: String) -> ConclusionLine {
 }
 
 /// Number of other scripted sessions that have a line each.
-const OTHERS: usize = 4;
+const OTHERS: usize = 3;
 
 /// Scripted sessions that are not compared with others: what compacting cost in each.
 fn others(terms: &Terms<'_, '_>) -> Vec<ConclusionLine> {

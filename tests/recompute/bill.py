@@ -160,8 +160,9 @@ def codex(path):
             continue
         # What a subagent's file repeats of its parent is in the parent's file.
         if o.get("ordinal", own_from) >= own_from and u["input_tokens"] < IMPOSSIBLE:
-            read = u.get("cached_input_tokens", 0)
-            yield str(key), model, {"input": u["input_tokens"] - read, "read": read, "output": u["output_tokens"], "searches": searches}
+            read, write = u.get("cached_input_tokens", 0), u.get("cache_write_input_tokens", 0)
+            yield str(key), model, {"input": u["input_tokens"] - read - write, "read": read, "write": write,
+                                    "output": u["output_tokens"], "searches": searches}
             searches = 0
 
 
@@ -259,14 +260,37 @@ def atif(path):
 
 def cline(path):
     # One model for a task; each request says what it counted and cost.
-    talk = json.loads(path.with_name("api_conversation_history.json").read_text())
-    model = next((m["modelInfo"]["modelId"] for m in talk if m.get("modelInfo")), None)
+    talk = path.with_name("api_conversation_history.json").read_text()
+    told = re.search(r"<model>(.*?)</model>", talk)
+    model = next((m["modelInfo"]["modelId"] for m in json.loads(talk) if m.get("modelInfo")), told and told[1])
     for m in json.loads(path.read_text()):
+        condensed = (m.get("contextCondense") or {}).get("cost")
+        if condensed:
+            yield f"condense {m['ts']}", None, {"told": condensed}
         if m.get("say") == "api_req_started":
             u = json.loads(m["text"])
             if "tokensIn" in u:
-                yield str(m["ts"]), model, {"input": u["tokensIn"], "output": u["tokensOut"], "write": u.get("cacheWrites", 0),
-                                            "read": u.get("cacheReads", 0), "told": u.get("cost")}
+                read, write = u.get("cacheReads", 0), u.get("cacheWrites", 0)
+                # The samples of Roo Code are of versions that count the cached part in the input.
+                plain = u["tokensIn"] - (read + write if "apiProtocol" in u else 0)
+                yield str(m["ts"]), model, {"input": plain, "output": u["tokensOut"], "write": write, "read": read,
+                                            "told": u.get("cost")}
+
+
+def cline_sdk(path):
+    for m in json.loads(path.read_text())["messages"]:
+        if u := m.get("metrics"):
+            read, write = u["cacheReadTokens"], u["cacheWriteTokens"]
+            yield f"{path.name} {m['id']}", m["modelInfo"]["id"], {
+                "input": u["inputTokens"] - read - write, "read": read, "write": write, "output": u["outputTokens"]}
+
+
+def kimi(path):
+    for o in lines(path):
+        if o.get("type") == "usage.record":
+            u = o["usage"]
+            yield f"{path} {o['time']}", o["model"], {
+                "input": u["inputOther"], "read": u["inputCacheRead"], "write": u["inputCacheCreation"], "output": u["output"]}
 
 
 def swe_agent(path):
@@ -303,6 +327,10 @@ def reader_of(path):
         return None
     if path.name == "ui_messages.json":
         return cline
+    if path.name.endswith(".messages.json"):
+        return cline_sdk
+    if '"protocol_version"' in head:
+        return kimi
     if "# aider chat started" in head:
         return aider
     if path.suffix == ".traj":

@@ -9,7 +9,7 @@ PER = 1_000_000
 
 
 class Models:
-    """`models.toml` and `rules.toml`, as data."""
+    """`models.toml`, `rules.toml` and `terms.toml`, as data."""
 
     def __init__(self, folder):
         folder = Path(folder)
@@ -17,6 +17,8 @@ class Models:
             self.by_name = {m["name"]: m for m in tomllib.load(f)["model"]}
         with open(folder / "rules.toml", "rb") as f:
             self.rules = tomllib.load(f)
+        with open(folder / "terms.toml", "rb") as f:
+            self.terms = tomllib.load(f)["rule"]
 
     def __getitem__(self, name):
         if name not in self.by_name:
@@ -30,6 +32,12 @@ class Models:
     def first_possible_ms(self, name):
         """No reply begins before so long after its request."""
         return self.rules["speed"][self[name]["speed"]]["a_ms"]
+
+    def search_usd(self, name):
+        """The price of one search of the web."""
+        own = (self[name]["provider"], "search")
+        rules = (r for r in self.terms if (r["provider"], r["term"]) == own)
+        return next((r["usd"] for r in rules if name in r.get("models", [name])), 0.0)
 
     def dollars(self, name, prompt, read, written, output, long_lived):
         p = self[name]["prices"]

@@ -96,6 +96,9 @@ class Run:
             dollars += self.models.dollars(
                 r["model"], prompt, *billed, r["output_tokens"], long_lived
             )
+            if session and r["purpose"] == "sample" and not r["extra"]:
+                searches = session.searches.get((r.get("agent"), r["step"]), 0)
+                dollars += searches * self.models.search_usd(r["model"])
         if reads is not None:
             out["cost_usd"] = dollars
         if not edited:
@@ -221,9 +224,12 @@ def main():
     with open(Path(args.out) / "summary.csv", encoding="utf-8", newline="") as f:
         table = list(csv.DictReader(f))
     rows = {(plain(r["scenario"]), plain(r["strategy"])): r for r in table}
-    with open(Path(args.out) / "facts.csv", encoding="utf-8", newline="") as f:
-        pairs = list(csv.DictReader(f))
-        kept = shares(pairs)
+    pairs, path = [], Path(args.out) / "facts.csv"
+    # A session without facts has no such file.
+    if path.exists():
+        with open(path, encoding="utf-8", newline="") as f:
+            pairs = list(csv.DictReader(f))
+    kept = shares(pairs)
     for key, row in rows.items():
         row["recall"] = kept.get(key, "n/a")
     if len(rows) < len(table):

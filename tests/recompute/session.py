@@ -26,6 +26,8 @@ class Session:
     messages: dict = field(default_factory=dict)
     facts: list = field(default_factory=list)
     tools: dict = field(default_factory=dict)
+    # Searches of the web that a reply made, by its window and its number in it.
+    searches: dict = field(default_factory=dict)
     # Every text that the session records, and those that are no calls.
     recorded: list = field(default_factory=list)
     prose: list = field(default_factory=list)
@@ -109,5 +111,6 @@ def read(path):
             session.recorded += texts
             session.messages[name] = Message(name, kind, texts, agent, step, turn, count)
             if kind == "assistant":
+                session.searches[agent, step] = (line.get("usage") or {}).get("web_searches", 0)
                 replies[agent] = step + 1
     return session
