@@ -106,10 +106,12 @@ pub fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
 /// Describes a strategy without its settings. `program` = name and version that a program reported.
 fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo {
     let unknown = || spec.descriptor.product.is_program().then(|| "exec".to_string());
-    let version = program.as_ref().map(|(_, version)| version.clone());
+    // A program that filters results of a product does not replace the product's version.
+    let own = spec.version.program();
+    let version = program.as_ref().filter(|_| own == "exec").map(|(_, version)| version.clone());
     StrategyInfo {
         program: program.map(|(name, version)| format!("{name} {version}")).or_else(unknown),
-        version: version.unwrap_or_else(|| spec.version.program().to_string()),
+        version: version.unwrap_or_else(|| own.to_string()),
         label: spec.label(),
         given: spec.settings.explicit().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
         name: spec.descriptor.name.to_string(),

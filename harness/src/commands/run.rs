@@ -66,6 +66,10 @@ pub(crate) struct RunArgs {
     choice: Choice,
     #[command(flatten)]
     chosen: Chosen,
+    /// Add a row for each strategy in which a program changes every tool result before it enters
+    /// the conversation: NAME=exec:COMMAND (repeat; docs/token-savers.md)
+    #[arg(long, value_name = "NAME=exec:COMMAND")]
+    filter: Vec<String>,
     #[arg(long, value_name = "M")]
     #[arg(help = format!(
         "Model (repeat; default: the one a session was recorded with, else {DEFAULT_MODEL})"
@@ -185,7 +189,11 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     let export = MetricsExport::new(args.otel.as_ref());
     let program = program.join().unwrap_or_default();
     let mut rows = RunRows {
-        keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
+        keys: Keys::new(
+            &program,
+            &plan.options,
+            &[args.chosen.programs(), args.filter.clone()].concat(),
+        ),
         plan,
         listed: &listed,
         cache,
@@ -396,8 +404,9 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
 }
 
 fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
-    let specs = args.chosen.specs()?;
+    let mut specs = args.chosen.specs()?;
     let swept = args.chosen.swept(&specs);
+    super::specs::add_filtered(&mut specs, &args.filter)?;
     if let Some(label) = twice(specs.iter().map(Spec::label)) {
         bail!("strategy `{label}` is given twice; give it different settings or leave one out");
     }

@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use ctxbench_core::settings::Value;
 use ctxbench_strategies::descriptor::SettingsFile;
 use ctxbench_strategies::{Spec, SpecError, all};
 
@@ -65,6 +66,23 @@ pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
     }
     ctxbench_os::shutdown::exit_on_signals();
     exec::parse(text)
+}
+
+/// Adds a row for each strategy and filter, a program that changes tool results.
+pub(super) fn add_filtered(specs: &mut Vec<Spec>, filters: &[String]) -> anyhow::Result<()> {
+    let plain = specs.clone();
+    for text in filters {
+        if !exec::is_exec(text) {
+            bail!("--filter: `{text}` is not a program; write NAME=exec:COMMAND");
+        }
+        for filter in rows(text)? {
+            if filter.settings.explicit().any(|(_, value)| matches!(value, Value::OfWindow(_))) {
+                bail!("--filter: `{text}`: a filter cannot use a share of the window; give tokens");
+            }
+            specs.extend(plain.iter().map(|base| exec::with_filter(base, &filter)));
+        }
+    }
+    Ok(())
 }
 
 /// Parses a single strategy.

@@ -163,3 +163,45 @@ fn other_commands_run_programs_and_report_errors() {
     compact(&format!("mine={}", program("crash"))).prints(&["exit status: 3"]);
     here.run("show").arg("mine=exec{keep=3}:python3 mine.py").ok().prints(&["keep=", "mine.py"]);
 }
+
+#[test]
+#[ignore = "needs python3"]
+fn filter_changes_results_for_every_strategy() {
+    let here = CommandFolder::new();
+    let filter = |how: &str| {
+        let script = data("exec/filter.py").display().to_string();
+        format!("{how}=exec:python3 {script} {how}")
+    };
+    let run = |filters: &[&str], code: i32| {
+        let begun = here.run("run login-bug-marathon --strategy codex --strategy reference");
+        let whole = filters.iter().fold(begun, |run, how| run.arg("--filter").arg(&filter(how)));
+        whole.fails_with(code)
+    };
+    run(&["same", "short"], 0);
+    let rows = here.runs("ctxbench-out");
+    assert_eq!(rows.len(), 6);
+    for name in ["codex", "reference"] {
+        let row = |label: &str| measured(&rows, "login-bug-marathon", label);
+        let (plain, same) = (row(name), row(&format!("{name}+same")));
+        assert_eq!((&plain["requests"], &plain["facts"]), (&same["requests"], &same["facts"]));
+        let of = |label: &str| here.row("ctxbench-out", label);
+        let (plain, short) = (of(name), of(&format!("{name}+short")));
+        let number = |row: &std::collections::BTreeMap<String, String>, column: &str| {
+            row[column].parse::<f64>().expect(column)
+        };
+        for column in ["cost_usd", "peak_context_tokens", "recall_pct"] {
+            assert!(number(&short, column) < number(&plain, column), "{name}: {column}");
+        }
+        assert_eq!(plain["version"], short["version"]);
+    }
+    // What the filter removed is at risk, although nothing else compacts in this row.
+    let reference = here.row("ctxbench-out", "reference+short");
+    assert!(reference["at_risk"].parse::<u32>().expect("a number") > 0, "{reference:?}");
+    run(&["crash"], 1);
+    let failed =
+        here.runs("ctxbench-out").into_iter().find(|r| r["strategy"]["name"] == "codex+crash");
+    let error = failed.expect("a row")["error"].to_string();
+    assert!(error.contains("`admit`") && error.contains("the filter is blocked"), "{error}");
+    let wrong = here.run("run login-bug --strategy codex --filter rtk").fails_with(2);
+    wrong.stderr_contains(&["`rtk` is not a program; write NAME=exec:COMMAND"]);
+}

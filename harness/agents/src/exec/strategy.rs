@@ -44,8 +44,7 @@ impl Exec {
         let model = s.model.clone();
         let (id, agent) = s.host().session();
         let (id, agent) = (id.to_string(), agent.map(str::to_string));
-        let head = &s.context.blocks()[..self.head];
-        let texts: Vec<&str> = head.iter().map(|b| &*b.text).collect();
+        let texts: Vec<&str> = s.fixed.blocks().map(|b| &*b.text).collect();
         let tools = s.fixed.tools.as_ref().map(|t| dialect::tools(t.json.get()));
         let introduction = json!({
             "protocol": VERSION,
@@ -325,7 +324,8 @@ impl Exec {
         let dialect = self.dialect.as_ref()?;
         let encoded = dialect.messages(std::slice::from_ref(&block)).ok()?;
         let (message, blocks) = encoded.into_iter().next()?;
-        let params = json!({"id": message_id(id, 0), "message": message});
+        let call = s.context.blocks().iter().rev().find_map(|b| call_of(b, &block));
+        let params = json!({"id": message_id(id, 0), "message": message, "call": call});
         let answer: AdmitAnswer = self.ask(s, "admit", params).await.ok()?;
         let admitted = answer.message?;
         let read = self.dialect.as_ref()?.with_text(&blocks, &admitted);
@@ -335,4 +335,12 @@ impl Exec {
         });
         self.checked(s, "admit", draft).await.ok()
     }
+}
+
+/// Returns the call that an output answers, if `block` is it.
+fn call_of(block: &Block, output: &Block) -> Option<Value> {
+    let (call, of) = (block.call.as_ref()?, output.call.as_ref()?);
+    let is_it = block.kind == BlockKind::Call && call.id == of.id;
+    let arguments = || serde_json::from_str(&block.text).unwrap_or_else(|_| json!(&*block.text));
+    is_it.then(|| json!({"name": &*call.name, "arguments": arguments()}))
 }
