@@ -52,7 +52,7 @@ pub use error::{ReadError, ReportError};
 pub use explain::{Filter, explain};
 pub use fmt::{one_line, printable, uncounted};
 pub use formats::{Artifact, FORMATS, ReportFormat, format};
-pub use gate::{Baseline, GateOptions, gate, read_baseline};
+pub use gate::{Baseline, Check, GateOptions, Outcome, gate, read_baseline};
 pub use grid::{draw as text_table, markdown as markdown_table};
 pub use json::{parse_results, read_results, results_file, results_text, write_json};
 pub use junit::JUNIT_HEAD;

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
+use ctxbench_reports::{self as reports, Outcome};
 use ctxbench_util::plural::pluralize;
 use ctxbench_util::{files, nearest};
 
@@ -40,6 +40,9 @@ pub(crate) struct GateArgs {
     /// With --store: accept rows that did not finish or that broke a rule
     #[arg(long, requires = "store")]
     allow_broken: bool,
+    /// With --store: accept figures that are worse than in the present baseline
+    #[arg(long, requires = "store")]
+    allow_worse: bool,
     /// Also write the verdict as Markdown; - prints it instead of the text
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -118,7 +121,9 @@ fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<
     let path = &args.baseline;
     files::check_output(path, &[reports::results_file(&args.results)])?;
     match reports::read_baseline(path) {
-        Ok(_) | Err(reports::ReadError::Version { .. }) => {}
+        Ok(_) if args.allow_worse => {}
+        Ok(present) => refuse_worse(results, &present)?,
+        Err(reports::ReadError::Version { .. }) => {}
         Err(reports::ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
         Err(reports::ReadError::Empty { .. }) => {}
         Err(e) => {
@@ -131,7 +136,8 @@ fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<
     if !args.allow_broken && !broken.is_empty() {
         bail!(
             "{} did not finish or broke a rule, so the baseline would accept that from now on:\n  \
-             {}\nmend or leave out these rows, or add --allow-broken",
+             {}\nrun only the strategies that you gate (run --strategy), mend these rows, or add \
+             --allow-broken",
             pluralize(broken.len(), "row"),
             broken.join("\n  ")
         );
@@ -139,6 +145,22 @@ fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<
     files::write(path, reports::Baseline::from_results(results).to_text())?;
     report!("stored {}", path.display());
     Ok(())
+}
+
+/// Fails if a figure is worse than in the present baseline. A change within the tolerance passes
+/// the gate, but many of them stored one after the other would be a regression that nobody sees.
+fn refuse_worse(results: &Results, present: &reports::Baseline) -> anyhow::Result<()> {
+    let report = reports::gate(results, present, &reports::GateOptions::exact());
+    if report.passed() {
+        return Ok(());
+    }
+    let worse = report.with_outcome(Outcome::Fail).map(reports::Check::sentence);
+    let worse: Vec<String> = report.faults.iter().cloned().chain(worse).collect();
+    bail!(
+        "the present baseline is better than these results:\n  {}\nlook at the change, and add \
+         --allow-worse if you accept it",
+        worse.join("\n  ")
+    )
 }
 
 /// Describes the rows that did not finish, or that broke a rule.

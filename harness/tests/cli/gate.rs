@@ -212,3 +212,26 @@ fn broken_rows_become_a_baseline_only_on_request() {
     assert!(!here.path("fresh.json").exists());
     here.run(&format!("{line} --allow-broken")).ok();
 }
+
+/// Drift in small steps: each change is within the tolerance, and would be the next baseline.
+#[test]
+fn worse_figures_become_a_baseline_only_on_request() {
+    let here = measured();
+    changed(&here, |r| {
+        let cost = r["summary"]["cost_usd"].as_f64().unwrap();
+        add(r, "cost_usd", cost * 0.005);
+    });
+    here.run("gate new.json --baseline base.json").ok();
+    let before = here.read("base.json");
+    let line = "gate new.json --baseline base.json --store --allow-broken";
+    here.run(line).fails_with(2).stderr_contains(&[
+        "the present baseline is better than these results",
+        "login-bug-tight × codex: cost ",
+        "--allow-worse",
+    ]);
+    assert_eq!(here.read("base.json"), before);
+    here.run(&format!("{line} --allow-worse")).ok();
+    // Better results need no permission.
+    here.run("gate out --baseline base.json --store --allow-broken").ok();
+    assert_eq!(here.read("base.json"), before);
+}

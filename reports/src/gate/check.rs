@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::record::{Results, RunRecord, Status, yardstick};
 
 use super::{Baseline, BaselineRow, Check, GateOptions, GateReport, Limit, Outcome};
-use crate::metrics::{self, Better, Gate, Metric, Slack, Unit};
+use crate::metrics::{self, Better, Metric, Slack, Unit};
 use crate::{fmt, view};
 
 /// Slack for decimal arithmetic on figures of six decimals.
@@ -22,7 +22,7 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
     let new = &*view::told_apart(new);
     let several = view::models(new).len() > 1
         || baseline.rows.iter().map(|r| &r.model).collect::<BTreeSet<_>>().len() > 1;
-    let mut gate = Checks { report: GateReport::default(), several };
+    let mut gate = Checks { report: GateReport::default(), several, is_exact: options.is_exact };
     let other = yardstick::differences(&baseline.yardstick, &new.assumptions);
     if !baseline.rows.is_empty() && !other.is_empty() {
         gate.report.faults.push(format!(
@@ -78,6 +78,7 @@ type Key<'a> = (&'a str, &'a str, &'a str);
 struct Checks {
     report: GateReport,
     several: bool,
+    is_exact: bool,
 }
 
 impl Checks {
@@ -117,7 +118,8 @@ impl Checks {
         for (metric, gate) in metrics::sorted_columns(|m| &m.gated) {
             let figure = |row: &BaselineRow| row.figures.get(metric.column).copied().flatten();
             let (b, n) = (figure(base), figure(new));
-            let (outcome, text) = judge(metric, gate, b, n);
+            let slack = if self.is_exact { Slack::By(0.0) } else { gate.slack };
+            let (outcome, text) = judge(metric, gate.name, slack, b, n);
             self.add(new, metric.column, outcome, text);
         }
     }
@@ -230,7 +232,7 @@ fn severity(status: Status) -> u8 {
 }
 
 /// Formats a change, such as `cost 1.000 $ → 1.020 $`.
-fn change(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> String {
+fn change(metric: &Metric, name: &str, base: Option<f64>, new: Option<f64>) -> String {
     let unit = metric.unit;
     let show = |x: f64| format!("{}{}", unit.format_value(x), unit.suffix());
     let text = |x: Option<f64>| fmt::known(x, show);
@@ -238,13 +240,19 @@ fn change(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> 
         && text(base) == text(new)
         && b != n
     {
-        return format!("{} {} → {}{}", gate.name, fmt::exact(b), fmt::exact(n), unit.suffix());
+        return format!("{name} {} → {}{}", fmt::exact(b), fmt::exact(n), unit.suffix());
     }
-    format!("{} {} → {}", gate.name, text(base), text(new))
+    format!("{name} {} → {}", text(base), text(new))
 }
 
-fn judge(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> (Outcome, String) {
-    let change = change(metric, gate, base, new);
+fn judge(
+    metric: &Metric,
+    name: &str,
+    slack: Slack,
+    base: Option<f64>,
+    new: Option<f64>,
+) -> (Outcome, String) {
+    let change = change(metric, name, base, new);
     let (Some(base), Some(new)) = (base, new) else {
         return match (base, new) {
             (Some(_), None) => {
@@ -255,12 +263,12 @@ fn judge(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> (
         };
     };
     let sign = if metric.better == Better::Lower { '+' } else { '−' };
-    let allowed = match gate.slack {
+    let allowed = match slack {
         Slack::Percent(p) => format!("{sign}{} %", fmt::exact(p)),
         Slack::By(x) if metric.unit == Unit::Percent => format!("{sign}{} points", fmt::exact(x)),
         Slack::By(x) => format!("{sign}{}", fmt::exact(x)),
     };
-    let (gain, slack) = (metric.better.gain(base, new), gate.slack.allowance(base));
+    let (gain, slack) = (metric.better.gain(base, new), slack.allowance(base));
     let change = format!("{change} (allowed {allowed})");
     // The order of the comparisons makes NaN fail.
     if gain > slack + EPSILON {

@@ -48,6 +48,8 @@ impl Limit {
 #[derive(Default)]
 pub struct GateOptions {
     pub(super) limits: Vec<Limit>,
+    /// True if no figure may get worse at all.
+    pub(super) is_exact: bool,
 }
 
 impl GateOptions {
@@ -55,7 +57,13 @@ impl GateOptions {
     pub fn parse<S: AsRef<str>>(max: &[S], min: &[S]) -> Result<GateOptions, ReportError> {
         let ceilings = max.iter().map(|text| Limit::parse(text.as_ref(), true));
         let floors = min.iter().map(|text| Limit::parse(text.as_ref(), false));
-        Ok(GateOptions { limits: ceilings.chain(floors).collect::<Result<_, _>>()? })
+        let limits = ceilings.chain(floors).collect::<Result<_, _>>()?;
+        Ok(GateOptions { limits, is_exact: false })
+    }
+
+    /// Returns options without tolerances, for replacing a baseline: small steps would add up.
+    pub fn exact() -> GateOptions {
+        GateOptions { limits: Vec::new(), is_exact: true }
     }
 }
 
