@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::choice::{self, Choice};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::settings::{Setting, UserKind, UserSetting, Value};
 use ctxbench_mock::Transport;
@@ -83,6 +83,10 @@ pub(crate) struct AdviseArgs {
 
 pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
     ctxbench_os::shutdown::exit_on_signals();
+    if let Some(dir) = &args.out {
+        let made = std::fs::create_dir_all(dir);
+        made.with_context(|| format!("--out: cannot make the folder {}", dir.display()))?;
+    }
     let products = products(args)?;
     let (sessions, skipped) = sessions(args, &products)?;
     if args.details {
@@ -113,11 +117,14 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
     super::report::write_files(dir, &[], |files| write(&all, program, &command_line(), files))
 }
 
-/// Formats the advice: for one product with its table, for several the decisions only.
+/// Formats the advice: for the product with most sessions with its table, for others the decisions
+/// only.
 fn text(args: &AdviseArgs, all: &[Advice], skipped: &Skipped) -> String {
-    let short = !args.details && all.len() > 1;
-    let format = |a| if short { to_summary(a) } else { to_text(a, args.details) };
-    let mut parts: Vec<String> = all.iter().map(format).collect();
+    let format = |(i, a)| match args.details || i == 0 {
+        true => to_text(a, args.details),
+        false => to_summary(a),
+    };
+    let mut parts: Vec<String> = all.iter().enumerate().map(format).collect();
     let omitted = skipped.values().map(Vec::len).sum();
     match (args.details, omitted) {
         (true, 0) => {}

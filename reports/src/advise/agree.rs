@@ -53,9 +53,20 @@ fn other_cost(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
     let is_told = recorded.compactions.iter().all(|c| c.cost_usd.is_some());
     let summaries = ours.requests.iter().filter(|r| !is_told && r.purpose == Purpose::Summary);
     let own = ours.summary.cost_usd - summaries.map(|r| r.cost_usd).sum::<f64>();
+    let cached = |r: &RunRecord| {
+        let s = &r.summary;
+        (s.input_tokens > 0).then(|| 100.0 * s.cache_read_tokens as f64 / s.input_tokens as f64)
+    };
+    let why = match (cached(recorded), cached(ours)) {
+        (Some(real), Some(simulated)) if (real - simulated).abs() >= 1.0 => format!(
+            "; the real cache served {real:.0} % of the input, the simulated one {simulated:.0} % \
+             (`ctxbench validate` shows where)"
+        ),
+        _ => String::new(),
+    };
     ((own - theirs).abs() > APART * theirs).then(|| {
         format!(
-            "our replay of it costs ${}, and the recording ${}: more than a tenth apart",
+            "our replay of it costs ${}, and the recording ${}: more than a tenth apart{why}",
             fmt::usd(own),
             fmt::usd(theirs)
         )
@@ -66,19 +77,12 @@ fn other_cost(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
 /// present settings, and whether these settings took effect. `versions` are those of the recorded
 /// program. Sizes agree if their medians are at most a tenth apart.
 pub fn effect(versions: &str, recorded: &[RunRecord], ours: &[RunRecord]) -> String {
-    let sizes = |runs: &[RunRecord]| {
-        let all = runs.iter().flat_map(|r| &r.compactions);
-        let summaries = all.filter(|c| c.kind == CompactionKind::Summarise);
-        let mut sizes: Vec<f64> = summaries.map(|c| c.before_tokens as f64).collect();
-        sizes.sort_by(f64::total_cmp);
-        sizes
-    };
-    let range = |sizes: &[f64]| {
-        let ends = [sizes.first(), sizes.last()].map(|n| fmt::tokens(*n.unwrap_or(&0.0)));
+    let range = |sizes: &[u64]| {
+        let ends = [sizes.first(), sizes.last()].map(|n| fmt::tokens(*n.unwrap_or(&0) as f64));
         if ends[0] == ends[1] { ends[0].clone() } else { format!("{} to {}", ends[0], ends[1]) }
     };
     let (theirs, own) = (sizes(recorded), sizes(ours));
-    let middle = |sizes: &[f64]| sizes[sizes.len() / 2];
+    let middle = |sizes: &[u64]| sizes[sizes.len() / 2] as f64;
     let recorded = format!("the recordings{versions} compacted at {} tokens", range(&theirs));
     match (&theirs[..], &own[..]) {
         ([], []) => "No recording compacted, so none shows which settings were in force.".into(),
@@ -94,6 +98,15 @@ pub fn effect(versions: &str, recorded: &[RunRecord], ours: &[RunRecord]) -> Str
             format!("Today's settings {so}: {recorded}, the replays at {}.", range(&own))
         }
     }
+}
+
+/// Sizes of the prompts before summaries, tokens, ascending.
+pub(super) fn sizes<'a>(runs: impl IntoIterator<Item = &'a RunRecord>) -> Vec<u64> {
+    let all = runs.into_iter().flat_map(|r| &r.compactions);
+    let summaries = all.filter(|c| c.kind == CompactionKind::Summarise);
+    let mut sizes: Vec<u64> = summaries.map(|c| c.before_tokens).collect();
+    sizes.sort_unstable();
+    sizes
 }
 
 /// A compaction without a counterpart.

@@ -124,6 +124,8 @@ pub struct Sums {
     /// Waiting that compactions caused, ms, modelled.
     pub waited_ms: u64,
     pub compactions: u64,
+    /// Median size of the prompt before a summary, tokens; `None` without one.
+    pub compacts_at: Option<u64>,
     /// Recall over all messages with needs.
     pub recall: Recall,
     /// Recall over the messages that need what compactions had removed or changed.
@@ -335,10 +337,12 @@ impl Sums {
         };
         let mut per_session: Vec<SessionFigures> = runs.iter().map(session).collect();
         per_session.sort_by(|a, b| a.session.cmp(&b.session));
+        let sizes = agree::sizes(runs.iter().copied());
         Sums {
             cost_usd: runs.iter().map(|r| r.summary.cost_usd).sum(),
             waited_ms: sum(|r| r.summary.blocked_ms),
             compactions: sum(|r| r.summary.compactions),
+            compacts_at: sizes.get(sizes.len() / 2).copied(),
             recall: Recall::pooled(runs.iter().map(|r| recall(r, FactRecord::is_need))),
             at_risk: Recall::pooled(runs.iter().map(|r| recall(r, FactRecord::is_at_risk))),
             per_session,
@@ -414,8 +418,9 @@ fn decide(
         return undecided(Decision::NoChange, text);
     };
     let text = format!(
-        "Set {} for {name}: over {over} ${} instead of ${} ({}). {}",
+        "Set {} for {name}{}: over {over} ${} instead of ${} ({}). {}",
         named(best),
+        sizes(now, then),
         fmt::usd(then.cost_usd),
         fmt::usd(now.cost_usd),
         percent(now.cost_usd, then.cost_usd),
@@ -427,7 +432,6 @@ fn decide(
     (Decision::Change(best.change.label.clone()), text, sure)
 }
 
-/// Change of dollars, per cent.
 /// Minimum saving for each lost point of recall, percent of the bill.
 const WORTH_PCT: f64 = 0.5;
 
@@ -436,12 +440,24 @@ fn is_worth_its_loss(now: &Sums, then: &Sums) -> bool {
     saved_pct >= WORTH_PCT * (now.kept_pct() - then.kept_pct())
 }
 
+/// Formats the change of dollars, per cent.
 fn percent(now: f64, then: f64) -> String {
     let change = (now > 0.0).then(|| (then / now - 1.0) * 100.0);
     fmt::known(change, |x| match fmt::signed(x, fmt::pct) {
         none if none == "±0" => none,
         some => some + " %",
     })
+}
+
+/// Formats at how many tokens a change compacts, if that is elsewhere than today.
+fn sizes(now: &Sums, then: &Sums) -> String {
+    let [now, then] = [now, then].map(|s| s.compacts_at.map(|n| fmt::tokens(n as f64)));
+    match (now, then) {
+        (Some(now), Some(then)) if now != then => {
+            format!(", which then compacts at about {then} tokens instead of {now}")
+        }
+        _ => String::new(),
+    }
 }
 
 /// Formats what a change costs: recall, dollars, waiting.
@@ -454,7 +470,7 @@ fn format_price(now: &Sums, then: &Sums) -> String {
     let parts = [
         (kept != before && is_lower).then(|| recall.clone()),
         (usd > CENT).then(|| format!("${} more", fmt::usd(usd))),
-        (waited >= 0.5).then(|| format!("{} s more waiting", fmt::count(waited))),
+        (waited >= 0.5).then(|| format!("{} s more waiting in all", fmt::count(waited))),
     ];
     let price: Vec<String> = parts.into_iter().flatten().collect();
     let gain = if kept == before || is_lower { "" } else { &format!(" The gain: {recall}.") };

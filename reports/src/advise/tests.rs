@@ -104,7 +104,7 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
     assert_eq!(
         a.sentence,
         "Set threshold_percent to 50 for claude-code: over 12 sessions $96.528 instead of $120.0 \
-         (−19.6 %). The price: 12 s more waiting."
+         (−19.6 %). The price: 12 s more waiting in all."
     );
     // 0.8 times the geometric mean of 1 to 1.011.
     let mean = (0..12).map(|s| (1.0 + f64::from(s) / 1_000.0).ln()).sum::<f64>() / 12.0;
@@ -147,7 +147,7 @@ fn a_loss_is_the_price_of_the_one_value_that_saves_most_per_point_of_recall() {
     let a = advice(&[50, 70, 80], &all);
     assert_eq!(a.decision, Decision::Change(change(70).label));
     let price = "$102.0 instead of $120.0 (−15.0 %). The price: recall 92.0 % instead of 95.0 %, \
-                 12 s more waiting.";
+                 12 s more waiting in all.";
     assert!(a.sentence.ends_with(price), "{}", a.sentence);
     assert!(a.sure.contains("recall −3.0 pp"), "{}", a.sure);
     // All three are on the front, and one is written.
