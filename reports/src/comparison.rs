@@ -1,5 +1,6 @@
 //! The table of a run: a row per strategy over the compared sessions, the cheapest first.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ctxbench_core::strategy::Standing;
@@ -7,7 +8,7 @@ use ctxbench_core::strategy::Standing;
 use crate::front::{self, Pooled};
 use crate::group::grouped;
 use crate::metrics;
-use crate::record::{RunRecord, Summary};
+use crate::record::{RunRecord, Status, Summary};
 use crate::sheet::{Group, Sheet};
 use crate::stats::{Scale, StrategyDifference};
 use crate::{fmt, view};
@@ -51,8 +52,11 @@ impl Row<'_, '_> {
     }
 }
 
+/// Mark of a row that finished with broken rules.
+const BROKEN: &str = "✗";
+
 /// Builds the table of these runs. Rows that did not finish every session have no figures to
-/// compare, so they are left out.
+/// compare, so they are left out. Rows that broke a rule come last.
 ///
 /// `used` is the share of what is present that a model uses, for the legend.
 pub(crate) fn sheet(
@@ -66,7 +70,7 @@ pub(crate) fn sheet(
     let is_shown = |g: &&Vec<&RunRecord>| match g[0].strategy.standing {
         Standing::Control if products >= MANY => false,
         Standing::Recorded => true,
-        _ => g.iter().all(|r| r.is_whole()),
+        _ => g.iter().all(|r| r.status == Status::Completed),
     };
     let shown = groups.iter().filter(is_shown);
     let mut rows: Vec<Row<'_, '_>> =
@@ -81,7 +85,10 @@ pub(crate) fn sheet(
         mean.or_else(|| Some((r.cost() / base.filter(|b| *b > 0.0)? - 1.0) * 100.0))
     };
     let key = |r: &Row<'_, '_>| change(r).unwrap_or_else(|| r.cost());
-    rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    let is_broken = |r: &Row<'_, '_>| r.runs.iter().any(|r| r.broken_rules() > 0);
+    rows.sort_by(|a, b| {
+        (is_broken(a), key(a)).partial_cmp(&(is_broken(b), key(b))).unwrap_or(Ordering::Equal)
+    });
     let dearest = rows.iter().map(Row::cost).fold(0.0, f64::max);
     let is_on_front = |r: &Row<'_, '_>| {
         pooled.is_some_and(|p| p.ranked().count() > 1 && p.is_on_front(r.label()))
@@ -108,10 +115,15 @@ pub(crate) fn sheet(
             fmt::known(cached.is_finite().then_some(100.0 * cached), |x| format!("{x:.0} %")),
             fmt::known(r.wait(), |x| format!("{x:.0} s")),
             r.sum(|s| s.compactions as f64).to_string(),
-            if is_on_front(r) { front::MARK.into() } else { String::new() },
+            match (is_on_front(r), is_broken(r)) {
+                (true, _) => front::MARK.into(),
+                (_, true) => BROKEN.into(),
+                _ => String::new(),
+            },
         ]
     };
     let against = match baseline {
+        "reference" if pooled.is_some_and(|p| p.differences.sessions > 1) => "mean vs\nnever",
         "reference" => "vs\nnever",
         _ if names.get(baseline).is_some_and(|n| n.contains(TODAY)) => "vs\ntoday",
         _ => "change",
@@ -120,25 +132,29 @@ pub(crate) fn sheet(
         [&setting, "cost", against, "recall", "at risk", "cached", "wait", "compactions", ""];
     Sheet {
         title: String::new(),
-        note: legend(rows.iter().any(is_on_front), against, baseline, used),
+        note: {
+            let marks = [rows.iter().any(is_on_front), rows.iter().any(is_broken)];
+            legend(marks, against, baseline, used)
+        },
         head: head.map(String::from).to_vec(),
         groups: vec![Group { name: String::new(), rows: rows.iter().map(cells).collect() }],
     }
 }
 
-/// Explains the table; `used` is the share of what is present that a model uses.
-fn legend(has_front: bool, against: &str, baseline: &str, used: Option<&String>) -> String {
-    let front = match has_front {
-        true => format!("{} no row costs less and recalls more. ", front::MARK),
-        false => String::new(),
-    };
+/// Explains the table. `marks` are whether the front and broken rows are marked; `used` is the share of what is present that a model uses.
+fn legend(marks: [bool; 2], against: &str, baseline: &str, used: Option<&String>) -> String {
+    let told = [
+        format!("{} no ranked row costs less and recalls more. ", front::MARK),
+        format!("{BROKEN} broke a rule, so it is not ranked. "),
+    ];
+    let marks: String = told.into_iter().zip(marks).filter(|(_, on)| *on).map(|(t, _)| t).collect();
     let used = used.map(|share| format!(" (models use {})", fmt::one_line(share)));
     let change = match against {
         "change" => format!(" Change: against {}.", fmt::one_line(baseline)),
         _ => String::new(),
     };
     format!(
-        "{front}Recall: share of later needs still in the prompt{}; at risk: of those that \
+        "{marks}Recall: share of later needs still in the prompt{}; at risk: of those that \
          compaction touched.{change}",
         used.unwrap_or_default()
     )

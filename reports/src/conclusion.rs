@@ -293,7 +293,7 @@ mod tests {
         let told = "dead, in 2 of 2 sessions, first one: failed at reply 7 of 120: prompt too long \
                     for the window";
         assert_eq!(failures(&r), [told]);
-        assert!(sentences(&r)[0].contains("1 that failed more often are not ranked"));
+        assert!(sentences(&r)[0].contains("; not ranked: dead."));
     }
 
     #[test]
@@ -425,10 +425,7 @@ mod tests {
                 r.status = Status::Overflow;
             }
         }
-        assert_eq!(
-            sentences(&died)[0],
-            "Only b is ranked; 2 that failed more often are not ranked."
-        );
+        assert_eq!(sentences(&died)[0], "Only b is ranked; not ranked: a, c.");
         r.runs.retain(|r| r.scenario.id == "one" && r.strategy.label != "b");
         assert_eq!(
             sentences(&r)[..2],

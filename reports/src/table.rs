@@ -189,7 +189,14 @@ mod tests {
         assert!(text.lines().count() <= 40);
         let want = "! x<&\"y sent a tool result without its call once, first at request 12: call";
         assert!(text.contains(want), "{text}");
-        assert!(!text.contains("\nx<&\"y "), "it has no row");
+        // It finished, so its row is the last one, with a mark of its own.
+        let table = text.split("\n\n").last().unwrap();
+        let rows: Vec<&str> = table
+            .lines()
+            .take_while(|l| !l.starts_with("No room") && !l.starts_with('◆'))
+            .collect();
+        let last = rows.last().unwrap();
+        assert!(last.starts_with("x<&\"y ") && last.ends_with('✗'), "{text}");
     }
 
     #[test]

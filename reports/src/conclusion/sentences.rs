@@ -32,9 +32,13 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
         "" => fmt::pluralize(products, "product"),
         setting => format!("{} of {}", fmt::pluralize(products, "value"), fmt::one_line(setting)),
     };
-    let left_out = match pooled.products.len() - products {
-        0 => String::new(),
-        n => format!("; {n} that failed more often are not ranked"),
+    let ranked = &pooled.common.ranked;
+    let failed: Vec<&str> =
+        pooled.products.difference(ranked).map(|label| names.by_label(label)).collect();
+    let left_out = match &failed[..] {
+        [] => String::new(),
+        all if all.len() <= NAMED => format!("; not ranked: {}", all.join(", ")),
+        all => format!("; {} with failures are not ranked", all.len()),
     };
     let choice = match (products, &listed[..]) {
         (1, [only]) => format!("Only {only} is ranked{left_out}."),
@@ -66,6 +70,9 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
     };
     Some(unneeded.into_iter().chain([choice]).chain(stake).chain([sure]).collect())
 }
+
+/// Number of rows up to which those that are not ranked are named.
+const NAMED: usize = 2;
 
 /// Says what one session cannot show.
 fn caution(pooled: &Pooled<'_>) -> String {
