@@ -34,7 +34,8 @@ impl Strategy for NewestTurnsStrategy {
             let stays = blocks.iter().enumerate().filter(|(i, b)| *i >= from || is_fixed(b));
             let kept = stays.map(|(_, b)| b.clone()).collect();
             // Whole turns go, so no call is parted from its result.
-            let _ = s.compacted(CompactionKind::Drop, "newest-turns", Phase::MidTurn, kept);
+            s.compacted(CompactionKind::Drop, "newest-turns", Phase::MidTurn, kept)
+                .expect("whole turns");
         }
         Flow::Proceed
     }

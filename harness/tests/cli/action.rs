@@ -45,7 +45,7 @@ fn action_with_worse_results_fails_with_annotations() {
     assert!(summary.contains("mine") && summary.contains("release-day"), "{summary}");
     assert_eq!(here.read("output"), "results=out\n");
 
-    here.run("gate out --baseline baseline.json --store --allow-broken").ok();
+    here.run("gate out --baseline baseline.json --store").ok();
     let same = act(&here, &[]);
     assert!(same.status.success(), "{}", output_text(&same));
     assert!(output_text(&same).contains("::notice title=ctxbench gate::gate passed"));
@@ -55,6 +55,18 @@ fn action_with_worse_results_fails_with_annotations() {
     assert_eq!(worse.status.code(), Some(1), "{}", output_text(&worse));
     assert!(output_text(&worse).contains("::error title=ctxbench gate::release-day × mine"));
     assert!(here.read("summary.md").contains("## ctxbench gate failed"));
+}
+
+#[test]
+fn action_with_a_failing_strategy_still_reports() {
+    let here = CommandFolder::new();
+    act(&here, &[]);
+    here.run("gate out --baseline baseline.json --store").ok();
+    std::fs::remove_file(here.path("summary.md")).unwrap();
+    let failing = act(&here, &[("STRATEGIES", "reference\nmine=exec:no-such-program\n")]);
+    assert_eq!(failing.status.code(), Some(1), "{}", output_text(&failing));
+    assert!(output_text(&failing).contains("::error title=ctxbench gate::release-day × mine"));
+    assert!(here.read("summary.md").contains("no-such-program"));
 }
 
 #[test]
