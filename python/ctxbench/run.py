@@ -12,7 +12,7 @@ from typing import Any, Sequence
 
 from .answer import Again, Entry, Fail, Keep
 from .context import Context, ModelError, RequestError
-from .session import Model, Session, Tool, Usage, pick
+from .session import Call, Model, Session, Tool, Usage, pick
 from .state import State
 from .strategy import FunctionStrategy, Strategy, checked
 from .wire import NO_METHOD, PROGRAM, WRONG_PARAMS, Closed, Wire, take_stdio
@@ -145,6 +145,8 @@ class Program:
             case "context":
                 return self._context(params)
             case "admit":
+                call = params.get("call")
+                self._ctx.call = pick(Call, call) if call else None
                 message = self._strategy.admit(self._ctx, params["message"])
                 return {} if message is None else {"message": without_id(message)}
             case "reply" | "turn_end":

@@ -315,6 +315,21 @@ class Classes(unittest.TestCase):
             ],
         )
 
+    def test_admit_knows_the_call(self):
+        class S(Strategy):
+            def admit(self, ctx, message):
+                calls.append(ctx.call and (ctx.call.name, ctx.call.arguments))
+
+        calls = []
+        tool = {"role": "tool", "tool_call_id": "c", "content": "ok"}
+        call = {"name": "Bash", "arguments": {"command": "git status"}, "newer": 1}
+        answers(
+            S,
+            ("admit", {"id": "m1", "message": tool, "call": call}),
+            ("admit", {"id": "m2", "message": tool}),
+        )
+        self.assertEqual(calls, [("Bash", {"command": "git status"}), None])
+
     def test_an_unknown_method(self):
         self.assertEqual(answers(Strategy, ("dance", {}))[0]["code"], -32601)
 
