@@ -1,0 +1,259 @@
+"""Tools that shorten tool output: `python3 -m ctxbench.adapters.token_savers TOOL`.
+
+    ctxbench --filter 'rtk=exec:python3 -m ctxbench.adapters.token_savers rtk' login-bug
+
+The installed tool runs unmodified, with an empty home folder for each conversation.
+
+`rtk`, `tokf`, `squeez` and `lean-ctx` are programs that run the agent's shell commands. Here
+programs that print the recorded output take the place of the shell, or of those that a command
+names. `rtk` and `tokf` rewrite a command before it runs. If several of its programs print
+something, nobody knows which of them printed what, so the result stays as it is.
+
+`headroom`, `entroly` and `kompact` are libraries behind proxies. They see the results of all
+tools, each once, before it enters. `kompact-proxy` is a strategy instead: as behind the proxy, the
+library sees the whole conversation before every request.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ctxbench import Call, Context, Keep, Session, Strategy
+
+#: What an agent writes before the output of a command: an exit code, or the report of Codex.
+HEAD = re.compile(r"Exit code \d+\n|(?:.+\n){1,5}Output:\n")
+CODE = re.compile(r"(?:[Ee]xit code:?|exited with code) (\d+)")
+RUNNING = re.compile(r"running with session ID (\d+)")
+#: Programs without output, and those whose output of their own output is the same.
+SILENT, CUTS = {"cd", "export", "set", "true"}, {"head", "tail", "cat"}
+
+
+class Saver(Strategy):
+    """A tool that sees each result once, before it enters."""
+
+    def admit(self, ctx: Context, message: dict[str, Any]) -> dict[str, Any] | None:
+        text = message.get("content")
+        if ctx.call is None or not isinstance(text, str) or not text.strip():
+            return None
+        shorter = self.shorten(ctx.call, text)
+        return None if shorter is None else {**message, "content": shorter}
+
+    def shorten(self, call: Call, text: str) -> str | None:
+        """The result as the tool shows it; None leaves it as it is."""
+        raise NotImplementedError
+
+
+class Program(Saver):
+    """A program that runs commands and shortens what they print."""
+
+    def start(self, session: Session) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self.home = Path(self._folder.name)
+        #: Commands that continue, by Codex' session.
+        self.running: dict[str, str] = {}
+
+    def shorten(self, call: Call, text: str) -> str | None:
+        command = self.command(call, text)
+        if not command:
+            return None
+        head = HEAD.match(text)
+        output = text[head.end() :] if head else text
+        code = CODE.search(text)
+        printed = self.printed(command, output, int(code[1]) if code else 0)
+        if printed is None:
+            return None
+        # The folder has another name in each run.
+        return text[: len(text) - len(output)] + printed.replace(str(self.home), "~").rstrip("\n")
+
+    def command(self, call: Call, text: str) -> str | None:
+        """The shell command that printed the text."""
+        given = call.arguments.get("command", call.arguments.get("cmd"))
+        if isinstance(given, list):
+            given = given[-1] if given[1:2] in (["-c"], ["-lc"]) else shlex.join(given)
+        if given is None:
+            given = self.running.get(str(call.arguments.get("session_id")))
+        if given and (found := RUNNING.search(text)):
+            self.running[found[1]] = given
+        return given
+
+    def printed(self, command: str, output: str, code: int) -> str | None:
+        """What the tool prints for a command that printed `output`."""
+        raise NotImplementedError
+
+    def replace(self, names: set[str], output: str, code: int) -> None:
+        """Puts programs of these names that print `output` before all others."""
+        folder = self.home / "bin"
+        folder.mkdir(exist_ok=True)
+        for old in folder.iterdir():
+            old.unlink()
+        (self.home / "output").write_text(output)
+        for name in names:
+            script = folder / name
+            script.write_text(f"#!/bin/sh\n/bin/cat {self.home}/output\nexit {code}\n")
+            script.chmod(0o755)
+
+    def run_tool(self, *command: str, stdin: str = "") -> str:
+        """What a command prints where programs are replaced."""
+        shell = f"{self.home}/bin/sh"
+        env = {
+            "HOME": str(self.home),
+            "PATH": f"{self.home}/bin:{os.environ['PATH']}",
+            "SQUEEZ_SHELL": shell,
+            "LEAN_CTX_SHELL": shell,
+        }
+        done = subprocess.run(command, input=stdin.encode(), env=env, cwd=self.home, stdout=-1)
+        return done.stdout.decode(errors="replace")
+
+
+class Squeez(Program):
+    tool = ["squeez", "wrap"]
+
+    def printed(self, command: str, output: str, code: int) -> str | None:
+        self.replace({"sh", "bash"}, output, code)
+        return self.run_tool(*self.tool, command)
+
+
+class LeanCtx(Squeez):
+    tool = ["lean-ctx", "-c"]
+
+
+class Tokf(Program):
+    """A tool that rewrites `cargo test` to `tokf run cargo test`, as its hook does."""
+
+    tool = ["tokf"]
+
+    def printed(self, command: str, output: str, code: int) -> str | None:
+        name = only_program(command)
+        if name is None:
+            return None
+        self.replace(set(), output, code)
+        rewritten = self.run_tool(*self.tool, "rewrite", command).strip()
+        if rewritten in ("", command):
+            return None
+        return self.rerun(rewritten, name, output, code)
+
+    def rerun(self, rewritten: str, name: str, output: str, code: int) -> str | None:
+        self.replace({name}, output, code)
+        return self.run_tool("/bin/sh", "-c", f"cd() {{ :; }}\n{rewritten}")
+
+
+class Rtk(Tokf):
+    tool = ["rtk"]
+
+
+def only_program(command: str) -> str | None:
+    """The one program of a command whose output the recorded output is."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;\n")
+    lexer.whitespace, lexer.commenters = " \t", ""
+    names: list[str] = []
+    joint: str | None = ""
+    try:
+        for word in lexer:
+            if set(word) <= set("|&;\n"):
+                joint = word
+            elif joint is not None and not re.match(r"\w+=", word):
+                name = os.path.basename(word)
+                if name not in SILENT and not (joint == "|" and name in CUTS):
+                    names.append(name)
+                joint = None
+    except ValueError:
+        return None
+    return names[0] if len(names) == 1 else None
+
+
+class Library(Saver):
+    """A library that shortens results in a list of Chat Completions messages."""
+
+    def start(self, session: Session) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        os.environ["HOME"] = self._folder.name
+        self.load()
+
+    def shorten(self, call: Call, text: str) -> str | None:
+        function = {"name": call.name, "arguments": json.dumps(call.arguments)}
+        called = {"id": "call", "type": "function", "function": function}
+        asked = {"role": "assistant", "content": "", "tool_calls": [called]}
+        result = {"role": "tool", "tool_call_id": "call", "content": text}
+        shorter: str = self.compress([asked, result])[1]["content"]
+        return shorter
+
+    def load(self) -> None:
+        """Imports the library."""
+        raise NotImplementedError
+
+    def compress(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+
+class Headroom(Library):
+    """`compress(…)`; its text model (Kompress) is used if it is installed."""
+
+    distribution = "headroom-ai"
+
+    def load(self) -> None:
+        from headroom import compress
+
+        self._compress = compress
+
+    def compress(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        model = self.session.model
+        # By default the newest four messages stay as they are, which here are all.
+        options = {"model": model.id, "model_limit": model.window, "protect_recent": 0}
+        return list(self._compress(messages, **options).messages)
+
+
+class Entroly(Library):
+    """What its proxy does to tool output by default, each result for itself."""
+
+    distribution = "entroly"
+
+    def load(self) -> None:
+        from entroly.compression_proxy import compress_proxy_payload
+        from entroly.compression_retrieval_store_secure import CompressionRetrievalStore
+
+        self._compress = compress_proxy_payload
+        self._store = CompressionRetrievalStore(Path(self._folder.name) / "store")
+
+    def compress(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        done = self._compress({"messages": messages}, retrieval_store=self._store)
+        return list(done.body["messages"])
+
+
+class Kompact(Library):
+    """The pipeline of its proxy."""
+
+    distribution = "kompact"
+
+    def load(self) -> None:
+        from kompact.config import KompactConfig
+        from kompact.parser.messages import parse_request, serialize_request
+        from kompact.transforms.pipeline import run
+        from kompact.types import Provider
+
+        def compress(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            request = parse_request({"messages": messages}, Provider.OPENAI)
+            return list(serialize_request(run(request, self._config).request)["messages"])
+
+        self._config = KompactConfig()
+        self.compress = compress  # type: ignore[method-assign]
+
+
+TOOLS: dict[str, type[Strategy]] = {
+    "rtk": Rtk,
+    "tokf": Tokf,
+    "squeez": Squeez,
+    "lean-ctx": LeanCtx,
+    "headroom": Headroom,
+    "entroly": Entroly,
+    "kompact": Kompact,
+}
