@@ -16,24 +16,27 @@ library sees the whole conversation before every request.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ctxbench import Call, Context, Keep, Session, Strategy
+from ctxbench import Call, Context, Session, Strategy
 
 #: What an agent writes before the output of a command: an exit code, or the report of Codex.
 HEAD = re.compile(r"Exit code \d+\n|(?:.+\n){1,5}Output:\n")
 CODE = re.compile(r"(?:[Ee]xit code:?|exited with code) (\d+)")
 RUNNING = re.compile(r"running with session ID (\d+)")
+#: Tools whose argument is a shell command.
+SHELL = re.compile(r"bash|shell|exec|terminal|run_command", re.I)
 #: Programs without output, and those whose output of their own output is the same.
 SILENT, CUTS = {"cd", "export", "set", "true"}, {"head", "tail", "cat"}
 
@@ -53,12 +56,21 @@ class Saver(Strategy):
         raise NotImplementedError
 
 
+def new_home() -> Path:
+    """A folder that lasts as long as the program."""
+    home = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return Path(home)
+
+
 class Program(Saver):
     """A program that runs commands and shortens what they print."""
 
+    #: Its command line; the command that the agent gave follows.
+    tool: list[str] = []
+
     def start(self, session: Session) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        self.home = Path(self._folder.name)
+        self.home = new_home()
         #: Commands that continue, by Codex' session.
         self.running: dict[str, str] = {}
 
@@ -77,7 +89,9 @@ class Program(Saver):
 
     def command(self, call: Call, text: str) -> str | None:
         """The shell command that printed the text."""
-        given = call.arguments.get("command", call.arguments.get("cmd"))
+        given = None
+        if SHELL.search(call.name):
+            given = call.arguments.get("command", call.arguments.get("cmd"))
         if isinstance(given, list):
             given = given[-1] if given[1:2] in (["-c"], ["-lc"]) else shlex.join(given)
         if given is None:
@@ -131,28 +145,48 @@ class Tokf(Program):
     """A tool that rewrites `cargo test` to `tokf run cargo test`, as its hook does."""
 
     tool = ["tokf"]
+    #: Commands that it runs with other options, whose output nobody recorded.
+    other = re.compile(r"\b(git status|docker (images|ps)|kubectl get|gh (pr|issue))\b")
 
     def printed(self, command: str, output: str, code: int) -> str | None:
         name = only_program(command)
-        if name is None:
+        if name is None or self.other.search(command):
             return None
-        self.replace(set(), output, code)
+        self.replace(set(), "", 0)
         rewritten = self.run_tool(*self.tool, "rewrite", command).strip()
         if rewritten in ("", command):
             return None
-        return self.rerun(rewritten, name, output, code)
+        return self.rewrite(rewritten, name, output, code)
 
-    def rerun(self, rewritten: str, name: str, output: str, code: int) -> str | None:
+    def rewrite(self, rewritten: str, name: str, output: str, code: int) -> str | None:
+        """What the rewritten command prints."""
         self.replace({name}, output, code)
         return self.run_tool("/bin/sh", "-c", f"cd() {{ :; }}\n{rewritten}")
 
 
 class Rtk(Tokf):
     tool = ["rtk"]
+    other = re.compile(
+        r"\b(git (status|show|branch|stash|log(?!.*--(oneline|pretty|format)))|ls(?!.* -\w*l)"
+        r"|vitest|jest|playwright|eslint|ruff|go test|pip|docker|kubectl|gh)\b"
+    )
+
+    def rewrite(self, rewritten: str, name: str, output: str, code: int) -> str | None:
+        if name == "find" or re.search(r"\bgit diff\b", rewritten):
+            kind = name if name == "find" else "git-diff"
+            return self.run_tool(*self.tool, "pipe", "--filter", kind, stdin=output)
+        if name in ("grep", "rg"):
+            # It asks for a zero byte after the name of the file, which it needs.
+            lines = re.subn(r"^([^:\n]+):(\d+:)", "\\1\0\\2", output, flags=re.M)
+            if lines[1] != len(output.split("\n")) - output.endswith("\n"):
+                return None
+            name, output = "rg", lines[0]
+        return super().rewrite(rewritten, name, output, code)
 
 
 def only_program(command: str) -> str | None:
     """The one program of a command whose output the recorded output is."""
+    command = re.sub(r"\d?>&\d|&>", " ", command)
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;\n")
     lexer.whitespace, lexer.commenters = " \t", ""
     names: list[str] = []
@@ -174,9 +208,11 @@ def only_program(command: str) -> str | None:
 class Library(Saver):
     """A library that shortens results in a list of Chat Completions messages."""
 
+    distribution = ""
+
     def start(self, session: Session) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        os.environ["HOME"] = self._folder.name
+        self.home = new_home()
+        os.environ["HOME"] = str(self.home)
         self.load()
 
     def shorten(self, call: Call, text: str) -> str | None:
@@ -222,7 +258,7 @@ class Entroly(Library):
         from entroly.compression_retrieval_store_secure import CompressionRetrievalStore
 
         self._compress = compress_proxy_payload
-        self._store = CompressionRetrievalStore(Path(self._folder.name) / "store")
+        self._store = CompressionRetrievalStore(self.home / "store")
 
     def compress(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         done = self._compress({"messages": messages}, retrieval_store=self._store)
@@ -236,16 +272,33 @@ class Kompact(Library):
 
     def load(self) -> None:
         from kompact.config import KompactConfig
-        from kompact.parser.messages import parse_request, serialize_request
-        from kompact.transforms.pipeline import run
+        from kompact.parser import messages as parser
+        from kompact.transforms import pipeline
         from kompact.types import Provider
 
-        def compress(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            request = parse_request({"messages": messages}, Provider.OPENAI)
-            return list(serialize_request(run(request, self._config).request)["messages"])
+        self._parser, self._pipeline = parser, pipeline
+        self._provider, self._config = Provider.OPENAI, KompactConfig()
 
-        self._config = KompactConfig()
-        self.compress = compress  # type: ignore[method-assign]
+    def compress(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        request = self._parser.parse_request({"messages": messages}, self._provider)
+        done = self._pipeline.run(request, self._config)
+        return list(self._parser.serialize_request(done.request)["messages"])
+
+
+class KompactProxy(Kompact):
+    """The same before every request, on the whole conversation, as behind its proxy."""
+
+    scope = "request"
+    # A strategy, which sees results in the conversation.
+    admit = Strategy.admit
+
+    def context(self, ctx: Context) -> list[dict[str, Any]]:
+        system = {"role": "system", "content": ctx.session.system}
+        shown = self.compress([system, *ctx.messages])[1:]
+        return [
+            old if new.get("content") == old.get("content") else {**old, "content": new["content"]}
+            for old, new in zip(ctx.messages, shown, strict=True)
+        ]
 
 
 TOOLS: dict[str, type[Strategy]] = {
@@ -256,4 +309,23 @@ TOOLS: dict[str, type[Strategy]] = {
     "headroom": Headroom,
     "entroly": Entroly,
     "kompact": Kompact,
+    "kompact-proxy": KompactProxy,
 }
+
+
+def main() -> None:
+    if len(sys.argv) != 2 or sys.argv[1] not in TOOLS:
+        names = "|".join(TOOLS)
+        sys.exit(f"usage: python3 -m ctxbench.adapters.token_savers {names}")
+    kind = TOOLS[sys.argv[1]]
+    kind.name = sys.argv[1]
+    if issubclass(kind, Program):
+        said = subprocess.run([kind.tool[0], "--version"], stdout=-1, text=True).stdout
+        kind.version = (re.findall(r"\d[\w.]*", said) or ["?"])[0]
+    elif issubclass(kind, Library):
+        kind.version = version(kind.distribution)
+    kind.run()
+
+
+if __name__ == "__main__":
+    main()
