@@ -161,9 +161,9 @@ class Libraries(unittest.TestCase):
         return saver.shorten(Call("Read", {"file_path": "a"}), "result")
 
     def test_a_result_is_shown_with_its_call(self) -> None:
-        def compress(messages, **options):
+        def compress(messages, *options, protect_recent):
             self.assertEqual(messages[0]["tool_calls"][0]["function"]["name"], "Read")
-            self.assertEqual(options, {"model": "m", "model_limit": 9, "protect_recent": 0})
+            self.assertEqual((options, protect_recent), (("m", 9), 0))
             short = {**messages[1], "content": messages[1]["content"][:3]}
             return types.SimpleNamespace(messages=[messages[0], short])
 

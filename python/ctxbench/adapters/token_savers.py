@@ -244,8 +244,8 @@ class Headroom(Library):
     def compress(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         model = self.session.model
         # By default the newest four messages stay as they are, which here are all.
-        options = {"model": model.id, "model_limit": model.window, "protect_recent": 0}
-        return list(self._compress(messages, **options).messages)
+        done = self._compress(messages, model.id, model.window, protect_recent=0)
+        return list(done.messages)
 
 
 class Entroly(Library):
