@@ -107,14 +107,20 @@ class Programs(unittest.TestCase):
         started = {"name": "exec_command", "arguments": {"cmd": "git log"}}
         waited = {"name": "write_stdin", "arguments": {"session_id": 7}}
         report = "Chunk ID: 1\nWall time: 1 s\nProcess running with session ID 7\nOutput:\n"
+        done = "Chunk ID: 2\nProcess exited with code 0\nOutput:\n"
         said = self.shown(
             Tokf,
             ["fake"],
             (bash("git log"), "Exit code 1\n" + TWO),
             (started, report),
-            (waited, report + TWO),
+            (waited, done + TWO),
         )
-        self.assertEqual(said, ["Exit code 1\nfirst", report, report + "first"])
+        self.assertEqual(said, ["Exit code 1\nfirst", None, done + "first"])
+
+    def test_no_output_is_none(self) -> None:
+        fake = ["fake", "echo", "ok"]
+        said = self.shown(Squeez, fake, (bash("a"), "(no output)"), (bash("a"), "b\n"))
+        self.assertEqual(said, ["ok a", "ok a"])
 
     def test_rtk_runs_only_what_was_recorded(self) -> None:
         matches = "a.py:1:x\na.py:2:y\n"

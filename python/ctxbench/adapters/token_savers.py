@@ -34,6 +34,7 @@ from ctxbench import Call, Context, Session, Strategy
 #: What an agent writes before the output of a command: an exit code, or the report of Codex.
 HEAD = re.compile(r"Exit code \d+\n|(?:.+\n){1,5}Output:\n")
 CODE = re.compile(r"(?:[Ee]xit code:?|exited with code) (\d+)")
+NOTHING = re.compile(r"\(.*\bno output\)\s*")
 RUNNING = re.compile(r"running with session ID (\d+)")
 #: Tools whose argument is a shell command.
 SHELL = re.compile(r"bash|shell|exec|terminal|run_command", re.I)
@@ -46,7 +47,7 @@ class Saver(Strategy):
 
     def admit(self, ctx: Context, message: dict[str, Any]) -> dict[str, Any] | None:
         text = message.get("content")
-        if ctx.call is None or not isinstance(text, str) or not text.strip():
+        if ctx.call is None or not isinstance(text, str):
             return None
         shorter = self.shorten(ctx.call, text)
         return None if shorter is None else {**message, "content": shorter}
@@ -75,29 +76,29 @@ class Program(Saver):
         self.running: dict[str, str] = {}
 
     def shorten(self, call: Call, text: str) -> str | None:
-        command = self.command(call, text)
+        command = self.command(call)
+        if command and (found := RUNNING.search(text)):
+            self.running[found[1]] = command
+            return None
         if not command:
             return None
         head = HEAD.match(text)
         output = text[head.end() :] if head else text
         code = CODE.search(text)
-        printed = self.printed(command, output, int(code[1]) if code else 0)
-        if printed is None:
+        recorded = "" if NOTHING.fullmatch(output) else output
+        printed = self.printed(command, recorded, int(code[1]) if code else 0)
+        if printed is None or printed == recorded:
             return None
         # The folder has another name in each run.
         return text[: len(text) - len(output)] + printed.replace(str(self.home), "~").rstrip("\n")
 
-    def command(self, call: Call, text: str) -> str | None:
-        """The shell command that printed the text."""
-        given = None
-        if SHELL.search(call.name):
-            given = call.arguments.get("command", call.arguments.get("cmd"))
+    def command(self, call: Call) -> str | None:
+        """The shell command that a call runs, or that it waits for."""
+        if not SHELL.search(call.name):
+            return self.running.get(str(call.arguments.get("session_id")))
+        given = call.arguments.get("command", call.arguments.get("cmd"))
         if isinstance(given, list):
-            given = given[-1] if given[1:2] in (["-c"], ["-lc"]) else shlex.join(given)
-        if given is None:
-            given = self.running.get(str(call.arguments.get("session_id")))
-        if given and (found := RUNNING.search(text)):
-            self.running[found[1]] = given
+            return given[-1] if given[1:2] in (["-c"], ["-lc"]) else shlex.join(given)
         return given
 
     def printed(self, command: str, output: str, code: int) -> str | None:
@@ -116,7 +117,7 @@ class Program(Saver):
             script.write_text(f"#!/bin/sh\n/bin/cat {self.home}/output\nexit {code}\n")
             script.chmod(0o755)
 
-    def run_tool(self, *command: str, stdin: str = "") -> str:
+    def run_tool(self, *command: str, stdin: str = "", stderr: int = subprocess.STDOUT) -> str:
         """What a command prints where programs are replaced."""
         shell = f"{self.home}/bin/sh"
         env = {
@@ -125,7 +126,14 @@ class Program(Saver):
             "SQUEEZ_SHELL": shell,
             "LEAN_CTX_SHELL": shell,
         }
-        done = subprocess.run(command, input=stdin.encode(), env=env, cwd=self.home, stdout=-1)
+        done = subprocess.run(
+            command,
+            input=stdin.encode(),
+            env=env,
+            cwd=self.home,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+        )
         return done.stdout.decode(errors="replace")
 
 
@@ -145,16 +153,17 @@ class Tokf(Program):
     """A tool that rewrites `cargo test` to `tokf run cargo test`, as its hook does."""
 
     tool = ["tokf"]
-    #: Commands that it runs with other options, whose output nobody recorded.
+    #: Commands that it runs with other options, whose output nobody recorded, or reads itself.
     other = re.compile(r"\b(git status|docker (images|ps)|kubectl get|gh (pr|issue))\b")
 
     def printed(self, command: str, output: str, code: int) -> str | None:
         name = only_program(command)
-        if name is None or self.other.search(command):
+        if name is None:
             return None
         self.replace(set(), "", 0)
-        rewritten = self.run_tool(*self.tool, "rewrite", command).strip()
-        if rewritten in ("", command):
+        asked = [*self.tool, "rewrite", command]
+        rewritten = self.run_tool(*asked, stderr=subprocess.DEVNULL).strip()
+        if rewritten in ("", command) or self.other.search(rewritten):
             return None
         return self.rewrite(rewritten, name, output, code)
 
@@ -168,7 +177,7 @@ class Rtk(Tokf):
     tool = ["rtk"]
     other = re.compile(
         r"\b(git (status|show|branch|stash|log(?!.*--(oneline|pretty|format)))|ls(?!.* -\w*l)"
-        r"|vitest|jest|playwright|eslint|ruff|go test|pip|docker|kubectl|gh)\b"
+        r"|read|vitest|jest|playwright|eslint|ruff|go test|pip|docker|kubectl|gh)\b"
     )
 
     def rewrite(self, rewritten: str, name: str, output: str, code: int) -> str | None:
@@ -320,7 +329,7 @@ def main() -> None:
     kind = TOOLS[sys.argv[1]]
     kind.name = sys.argv[1]
     if issubclass(kind, Program):
-        said = subprocess.run([kind.tool[0], "--version"], stdout=-1, text=True).stdout
+        said = subprocess.run([kind.tool[0], "--version"], stdout=subprocess.PIPE, text=True).stdout
         kind.version = (re.findall(r"\d[\w.]*", said) or ["?"])[0]
     elif issubclass(kind, Library):
         kind.version = version(kind.distribution)
