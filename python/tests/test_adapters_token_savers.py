@@ -25,6 +25,13 @@ from fake import context, initialize, play, user
 
 #: Runs a command in the shell of the environment and shows the first line.
 WRAPPER = """#!/bin/sh
+case "$1" in
+  compress-output)
+    grep -q '"tool_response": {"content": "first' &&
+      echo '{"hookSpecificOutput": {"updatedToolOutput": {"file": {"content": "short"}}}}'
+    exit ;;
+  track-result) exit ;;
+esac
 printf '%s: ' "$2"
 ${SQUEEZ_SHELL:?} -c "$2" | head -n 1
 """
@@ -82,13 +89,13 @@ class Programs(unittest.TestCase):
         self.assertEqual(said, ["rm -rf / | x; y: first"])
         self.assertEqual(self.shown(LeanCtx, ["wrapper", "-c"], (bash("ls"), TWO)), ["ls: first"])
 
-    def test_other_tools_and_images_stay(self) -> None:
+    def test_other_tools_have_a_hook_and_images_stay(self) -> None:
         read = {"name": "Read", "arguments": {"file_path": "a"}}
         image = [{"type": "image_url", "image_url": {"url": "data:"}}]
         said = self.shown(
             Squeez, ["wrapper", "wrap"], (read, TWO), (bash("ls"), image), (None, TWO)
         )
-        self.assertEqual(said, [None, None, None])
+        self.assertEqual(said, ["short", None, None])
         edit = {"name": "str_replace_editor", "arguments": {"command": "view", "path": "a"}}
         self.assertEqual(self.shown(Squeez, ["wrapper", "wrap"], (edit, TWO)), [None])
 

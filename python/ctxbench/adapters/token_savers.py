@@ -7,7 +7,8 @@ The installed tool runs unmodified, with an empty home folder for each conversat
 `rtk`, `tokf`, `squeez` and `lean-ctx` are programs that run the agent's shell commands. Here
 programs that print the recorded output take the place of the shell, or of those that a command
 names. `rtk` and `tokf` rewrite a command before it runs. If several of its programs print
-something, nobody knows which of them printed what, so the result stays as it is.
+something, nobody knows which of them printed what, so the result stays as it is. `squeez` also
+has a hook for results of other tools.
 
 `headroom`, `entroly` and `kompact` are libraries behind proxies. They see the results of all
 tools, each once, before it enters. `kompact-proxy` is a strategy instead: as behind the proxy, the
@@ -137,15 +138,38 @@ class Program(Saver):
         return done.stdout.decode(errors="replace")
 
 
-class Squeez(Program):
-    tool = ["squeez", "wrap"]
+class Wrapper(Program):
+    """A tool that runs a command in a shell."""
 
     def printed(self, command: str, output: str, code: int) -> str | None:
         self.replace({"sh", "bash"}, output, code)
         return self.run_tool(*self.tool, command)
 
 
-class LeanCtx(Squeez):
+class Squeez(Wrapper):
+    """Its hooks for commands, and for the results of other tools of Claude Code."""
+
+    tool = ["squeez", "wrap"]
+    hooked = re.compile(
+        r"Read|Grep|Glob|Monitor|Agent|Task|Edit|Write|Skill|Web(Fetch|Search)|ToolSearch"
+        r"|TaskOutput|mcp__.*"
+    )
+
+    def shorten(self, call: Call, text: str) -> str | None:
+        if not self.hooked.fullmatch(call.name):
+            return super().shorten(call, text)
+        told = {"tool_name": call.name, "tool_input": call.arguments}
+        stdin = json.dumps({**told, "tool_response": {"content": text}})
+        said = [
+            self.run_tool(self.tool[0], hook, call.name, stdin=stdin, stderr=subprocess.DEVNULL)
+            for hook in ("compress-output", "track-result")
+        ]
+        answer = json.loads(said[0] or "{}").get("hookSpecificOutput", {})
+        shown: Any = answer.get("updatedToolOutput")
+        return shown["file"]["content"] if isinstance(shown, dict) else shown
+
+
+class LeanCtx(Wrapper):
     tool = ["lean-ctx", "-c"]
 
 
