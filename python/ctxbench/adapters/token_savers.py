@@ -6,13 +6,13 @@ The installed tool runs unmodified, with an empty home folder for each conversat
 
 `rtk`, `tokf`, `squeez` and `lean-ctx` are programs that run the agent's shell commands. Here
 programs that print the recorded output take the place of the shell, or of those that a command
-names. `rtk` and `tokf` rewrite a command before it runs. If several of its programs print
-something, nobody knows which of them printed what, so the result stays as it is. `squeez` also
-has a hook for results of other tools.
+names. `rtk` and `tokf` rewrite a command before it runs. The result of a command in which several
+programs print something stays as it is, because their parts are unknown. `squeez` also has a hook
+for results of other tools.
 
-`headroom`, `entroly` and `kompact` are libraries behind proxies. They see the results of all
-tools, each once, before it enters. `kompact-proxy` is a strategy instead: as behind the proxy, the
-library sees the whole conversation before every request.
+`headroom`, `entroly` and `kompact` are the libraries of proxies. They see the results of all
+tools, each once, before it enters. `kompact-proxy` is a strategy: the library sees the whole
+conversation before every request, as in its proxy.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from typing import Any
 
 from ctxbench import Call, Context, Session, Strategy
 
-#: What an agent writes before the output of a command: an exit code, or the report of Codex.
+#: Text of the agent before the output of a command: an exit code, or the report of Codex.
 HEAD = re.compile(r"Exit code \d+\n|(?:.+\n){1,5}Output:\n(?:Total output lines: \d+\n\n?)?")
 CODE = re.compile(r"(?:[Ee]xit code:?|exited with code) (\d+)")
 NOTHING = re.compile(r"\(.*\bno output\)\s*")
 RUNNING = re.compile(r"running with session ID (\d+)")
-#: Tools whose argument is a shell command.
+#: Tools that run a shell command.
 SHELL = re.compile(r"bash|shell|exec|terminal|run_command", re.I)
-#: Programs without output, and those whose output of their own output is the same.
+#: Programs without output, and those that may cut an output twice without a difference.
 SILENT, CUTS = {"cd", "export", "set", "true"}, {"head", "tail", "cat"}
 
 
@@ -54,7 +54,7 @@ class Saver(Strategy):
         return None if shorter is None else {**message, "content": shorter}
 
     def shorten(self, call: Call, text: str) -> str | None:
-        """The result as the tool shows it; None leaves it as it is."""
+        """The shortened result; None leaves it as it is."""
         raise NotImplementedError
 
 
@@ -103,7 +103,7 @@ class Program(Saver):
         return given
 
     def printed(self, command: str, output: str, code: int) -> str | None:
-        """What the tool prints for a command that printed `output`."""
+        """The output of the tool for a command that printed `output`."""
         raise NotImplementedError
 
     def replace(self, names: set[str], output: str, code: int) -> None:
@@ -119,7 +119,7 @@ class Program(Saver):
             script.chmod(0o755)
 
     def run_tool(self, *command: str, stdin: str = "", stderr: int = subprocess.STDOUT) -> str:
-        """What a command prints where programs are replaced."""
+        """The output of a command that finds the replaced programs."""
         shell = f"{self.home}/bin/sh"
         env = {
             "HOME": str(self.home),
@@ -177,7 +177,7 @@ class Tokf(Program):
     """A tool that rewrites `cargo test` to `tokf run cargo test`, as its hook does."""
 
     tool = ["tokf"]
-    #: Commands that it runs with other options, whose output nobody recorded, or reads itself.
+    #: Commands that it runs with other options, so that their output is not recorded.
     other = re.compile(r"\b(git status|docker (images|ps)|kubectl get|gh (pr|issue))\b")
 
     def printed(self, command: str, output: str, code: int) -> str | None:
@@ -192,7 +192,7 @@ class Tokf(Program):
         return self.rewrite(rewritten, name, output, code)
 
     def rewrite(self, rewritten: str, name: str, output: str, code: int) -> str | None:
-        """What the rewritten command prints."""
+        """The output of the rewritten command."""
         self.replace({name}, output, code)
         return self.run_tool("/bin/sh", "-c", f"cd() {{ :; }}\n{rewritten}")
 
@@ -218,7 +218,7 @@ class Rtk(Tokf):
 
 
 def only_program(command: str) -> str | None:
-    """The one program of a command whose output the recorded output is."""
+    """The program that printed the output of a command, if there is only one."""
     command = re.sub(r"\d?>&\d|&>", " ", command)
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;\n")
     lexer.whitespace, lexer.commenters = " \t", ""
@@ -282,7 +282,7 @@ class Headroom(Library):
 
 
 class Entroly(Library):
-    """What its proxy does to tool output by default, each result for itself."""
+    """The default of its proxy for tool output, each result separately."""
 
     distribution = "entroly"
 
@@ -319,7 +319,7 @@ class Kompact(Library):
 
 
 class KompactProxy(Kompact):
-    """The same before every request, on the whole conversation, as behind its proxy."""
+    """The pipeline on the whole conversation before every request, as in its proxy."""
 
     scope = "request"
     # A strategy, which sees results in the conversation.
