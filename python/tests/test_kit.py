@@ -327,8 +327,10 @@ class Classes(unittest.TestCase):
             S,
             ("admit", {"id": "m1", "message": tool, "call": call}),
             ("admit", {"id": "m2", "message": tool}),
+            ("admit", {"id": "m3", "message": tool, "call": {"name": "patch", "arguments": "+"}}),
         )
-        self.assertEqual(calls, [("Bash", {"command": "git status"}), None])
+        bash = "Bash", {"command": "git status"}
+        self.assertEqual(calls, [bash, None, ("patch", {"input": "+"})])
 
     def test_an_unknown_method(self):
         self.assertEqual(answers(Strategy, ("dance", {}))[0]["code"], -32601)
