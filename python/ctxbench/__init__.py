@@ -10,7 +10,7 @@ The protocol underneath is described in docs/exec.md of the repository.
 
 from .answer import Again, Breakpoint, Compaction, Fail, Keep, Trigger
 from .context import Context, ModelError, Reply, RequestError, Task
-from .session import Model, Session, Tool, Usage
+from .session import Call, Model, Session, Tool, Usage
 from .strategy import Strategy, strategy
 from .wire import ProtocolError
 from .run import run
@@ -18,6 +18,7 @@ from .run import run
 __all__ = [
     "Again",
     "Breakpoint",
+    "Call",
     "Compaction",
     "Context",
     "Fail",

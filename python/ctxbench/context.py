@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, Sequence, overload
 
 from .answer import Entry, Message
-from .session import Model, Session, Usage, pick
+from .session import Call, Model, Session, Usage, pick
 from .state import State
 from .wire import MODEL, ProtocolError, RemoteError, Wire
 
@@ -88,6 +88,8 @@ class Context:
         self.idle_ms = 0
         #: How often the request was refused as too large, with reason `overflow`.
         self.attempt = 0
+        #: In `admit`: the call that the result answers; None if ctxbench does not send it.
+        self.call: Call | None = None
         #: Ids that the new texts of the last answer were given, in their order.
         self.new_ids: list[str] = []
 

@@ -12,7 +12,7 @@ from typing import Any, Sequence
 
 from .answer import Again, Entry, Fail, Keep
 from .context import Context, ModelError, RequestError
-from .session import Model, Session, Tool, Usage, pick
+from .session import Call, Model, Session, Tool, Usage, pick
 from .state import State
 from .strategy import FunctionStrategy, Strategy, checked
 from .wire import NO_METHOD, PROGRAM, WRONG_PARAMS, Closed, Wire, take_stdio
@@ -145,6 +145,7 @@ class Program:
             case "context":
                 return self._context(params)
             case "admit":
+                self._ctx.call = called(params.get("call"))
                 message = self._strategy.admit(self._ctx, params["message"])
                 return {} if message is None else {"message": without_id(message)}
             case "reply" | "turn_end":
@@ -251,6 +252,14 @@ def is_of_model(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, ModelError):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def called(call: dict[str, Any] | None) -> Call | None:
+    """The call of a result. Input that is a text, as of some tools of Codex, is named `input`."""
+    if call is None:
+        return None
+    given = call["arguments"]
+    return Call(call["name"], given if isinstance(given, dict) else {"input": given})
 
 
 def filled(part: Any) -> dict[str, Any]:

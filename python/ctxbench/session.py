@@ -33,6 +33,14 @@ class Tool:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A tool call, which a result answers."""
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Usage:
     """Tokens of one reply as the provider counts. `input_tokens` is all of the prompt."""
 

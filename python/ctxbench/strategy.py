@@ -49,7 +49,7 @@ class Strategy:
         return None
 
     def admit(self, ctx: Context, message: Message) -> Message | None:
-        """A tool result before it enters; None lets it in as it is."""
+        """The result of `ctx.call` before it enters; None lets it in as it is."""
         return None
 
     def reply(self, ctx: Context) -> None:

@@ -315,6 +315,23 @@ class Classes(unittest.TestCase):
             ],
         )
 
+    def test_admit_knows_the_call(self):
+        class S(Strategy):
+            def admit(self, ctx, message):
+                calls.append(ctx.call and (ctx.call.name, ctx.call.arguments))
+
+        calls = []
+        tool = {"role": "tool", "tool_call_id": "c", "content": "ok"}
+        call = {"name": "Bash", "arguments": {"command": "git status"}, "newer": 1}
+        answers(
+            S,
+            ("admit", {"id": "m1", "message": tool, "call": call}),
+            ("admit", {"id": "m2", "message": tool}),
+            ("admit", {"id": "m3", "message": tool, "call": {"name": "patch", "arguments": "+"}}),
+        )
+        bash = "Bash", {"command": "git status"}
+        self.assertEqual(calls, [bash, None, ("patch", {"input": "+"})])
+
     def test_an_unknown_method(self):
         self.assertEqual(answers(Strategy, ("dance", {}))[0]["code"], -32601)
 

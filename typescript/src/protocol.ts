@@ -43,6 +43,9 @@ export type MessageOf<D extends Dialect> = {
 }[D];
 export type Message = ChatMessage | AnthropicMessage | ResponsesItem;
 
+/** A tool call, which a result answers. */
+export type Call = { name: string; arguments: Record<string, unknown> };
+
 export type Usage = {
   input_tokens: number;
   cache_read_tokens: number;

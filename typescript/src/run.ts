@@ -1,6 +1,6 @@
 /** Answers ctxbench for a strategy. */
 import type { Readable, Writable } from 'node:stream';
-import type { Completion, Identified, Initialize } from './protocol.js';
+import type { Call, Completion, Identified, Initialize } from './protocol.js';
 import { State } from './state.js';
 import type { Ask, Session, Strategy } from './strategy.js';
 import { RpcError, Wire } from './wire.js';
@@ -91,9 +91,10 @@ class Server {
     return state.answer(answer, strategy.scope, length);
   }
 
-  private async admit({ id, message }: { id: string; message: object }) {
+  private async admit({ id, message, call }: { id: string; message: object; call?: Call }) {
     const before = { ...message, id };
-    const after = (await this.strategy.admit?.(before, this.session)) as Identified | undefined;
+    const answer = await this.strategy.admit?.(before, this.session, call);
+    const after = answer as Identified | undefined;
     if (!after || after === before) return {};
     const { id: _, ...body } = after;
     return { message: body };

@@ -1,6 +1,6 @@
 /** What a strategy is: a function from messages to messages, or an object with moments. */
 import type {
-  Completion, Details, Dialect, Failure, Initialize, Message, MessageOf, Reason, Reply, Usage,
+  Call, Completion, Details, Dialect, Failure, Initialize, Message, MessageOf, Reason, Reply, Usage,
 } from './protocol.js';
 
 /** Messages of yours or of ctxbench, by themselves or by their ids, or a text to be asked. */
@@ -65,8 +65,8 @@ export interface Strategy<M = any> {
   context(messages: readonly M[], ctx: Context<M>): Async<Answer<M>>;
   manual?(messages: readonly M[], ctx: Context<M>): Async<Answer<M>>;
   idle?(messages: readonly M[], ctx: Context<M>): Async<Answer<M>>;
-  /** A tool result before it enters: the same or `undefined` lets it in as it is. */
-  admit?(message: M, session: Session<M>): Async<M | undefined | void>;
+  /** The result of `call` before it enters: the same or `undefined` lets it in as it is. */
+  admit?(message: M, session: Session<M>, call?: Call): Async<M | undefined | void>;
   reply?(reply: Reply, session: Session<M>): Async<void>;
   turnEnd?(reply: Reply, session: Session<M>): Async<void>;
   error?(

@@ -185,7 +185,10 @@ test('moments reach their methods, and answer as the protocol says', async () =>
   const harness = await start({
     context: () => {},
     manual: (messages, ctx) => [user(ctx.instructions)],
-    admit: (message) => (message.content.length > 3 ? { ...message, content: 'long' } : message),
+    admit(message, _, call) {
+      told.push(['admit', call]);
+      return message.content.length > 3 ? { ...message, content: 'long' } : message;
+    },
     reply: (reply) => void told.push(['reply', reply.stop_reason]),
     turnEnd: (reply) => void told.push(['turnEnd', reply.usage.input_tokens]),
     error: ({ attempt }) => (attempt < 3 ? { again: true } : undefined),
@@ -193,7 +196,9 @@ test('moments reach their methods, and answer as the protocol says', async () =>
   });
   assert.deepEqual(harness.started.moments,
     ['admit', 'reply', 'turn_end', 'error', 'rewind', 'manual']);
-  assert.deepEqual(await harness.call('admit', { id: 'm9', message: result('c', 'ok') }), {});
+  const called = { name: 'Bash', arguments: { command: 'git status' } };
+  const short = { id: 'm9', message: result('c', 'ok'), call: called };
+  assert.deepEqual(await harness.call('admit', short), {});
   assert.deepEqual(await harness.call('admit', { id: 'm9', message: result('c', 'x'.repeat(9)) }), {
     message: result('c', 'long'),
   });
@@ -207,7 +212,10 @@ test('moments reach their methods, and answer as the protocol says', async () =>
   assert.deepEqual(await harness.call('rewind', { to: 'm2' }), {});
   const asked = { reason: 'manual', instructions: 'the tests' };
   assert.deepEqual((await harness.context([], asked)).keep, [{ message: user('the tests') }]);
-  assert.deepEqual(told, [['reply', 'tool_use'], ['turnEnd', 100], ['rewind', 'm2']]);
+  assert.deepEqual(told, [
+    ['admit', called], ['admit', undefined], ['reply', 'tool_use'], ['turnEnd', 100],
+    ['rewind', 'm2'],
+  ]);
 });
 
 test('after a rewind the state ends where it was told to', async () => {
