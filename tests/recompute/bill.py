@@ -48,7 +48,9 @@ class Prices:
         self.rules = tomllib.loads((MODELS / "terms.toml").read_text())["rule"]
 
     def find(self, name):
-        return name if name in self.of else self.bare.get(STAND_INS.get(bare(name), bare(name)))
+        # GitHub writes claude-sonnet-4.5.
+        plain = re.sub(r"^(claude.*\d)\.(?=\d)", r"\1-", STAND_INS.get(bare(name), bare(name)))
+        return name if name in self.of else self.bare.get(plain)
 
     def usd(self, model, c):
         name = model and self.find(model)
@@ -183,9 +185,23 @@ def gemini(u, model, key):
 
 
 def qwen(path):
+    # Of two lines with one id, the last is whole.
+    replies = {o["uuid"]: o for o in lines(path) if o.get("usageMetadata")}
+    agents = [o for p in (path.parent.parent / "subagents" / path.stem).glob("*.jsonl") for o in lines(p)]
+    known = [gemini(o["usageMetadata"], None, None)[2] for o in [*replies.values(), *agents] if o.get("usageMetadata")]
+    for key, o in replies.items():
+        yield gemini(o["usageMetadata"], o.get("model"), key)
     for o in lines(path):
-        if o.get("usageMetadata"):
-            yield gemini(o["usageMetadata"], o.get("model"), o.get("uuid"))
+        e = (o.get("systemPayload") or {}).get("uiEvent") or {}
+        if "response_id" in e:
+            read = e["cached_content_token_count"]
+            out = e["output_token_count"] + e["thoughts_token_count"]
+            counts = {"input": e["input_token_count"] - read, "read": read, "output": out}
+            # Telemetry repeats the replies.
+            if counts in known:
+                known.remove(counts)
+            else:
+                yield e["response_id"], e["model"], counts
 
 
 def recorder(path):
@@ -293,6 +309,45 @@ def kimi(path):
                 "input": u["inputOther"], "read": u["inputCacheRead"], "write": u["inputCacheCreation"], "output": u["output"]}
 
 
+def of_copilot(model, u):
+    read, write = u.get("cacheReadTokens", 0), u.get("cacheWriteTokens", 0)
+    return model, {"input": u["inputTokens"] - read - write, "read": read, "write": write, "output": u["outputTokens"]}
+
+
+def copilot_cli(path):
+    # Without the database, only compactions are counted.
+    for o in lines(path):
+        if used := (o.get("data") or {}).get("compactionTokensUsed"):
+            yield f"{path.name} {o['id']}", *of_copilot(used["model"], used)
+
+
+def copilot_vscode(path):
+    def summaries(value):
+        for v in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from summaries(v)
+        if isinstance(value, dict) and "toolCallRoundId" in value and "usage" in value:
+            yield value
+    text = path.read_text()
+    for s in summaries(list(lines(path)) if path.suffix == ".jsonl" else json.loads(text)):
+        yield s["toolCallRoundId"], s["model"], openai(s["usage"])
+
+
+def amp(path):
+    for m in json.loads(path.read_text())["messages"]:
+        if u := m.get("usage"):
+            counts = {"input": u["inputTokens"], "read": u["cacheReadInputTokens"], "write": u["cacheCreationInputTokens"]}
+            yield f"{path.name} {m['messageId']}", u["model"], {**counts, "output": u["outputTokens"]}
+
+
+def gemini_stream(path):
+    all_ = list(lines(path))
+    # With a call of a tool there were at least two calls of the model, and only their sum is known.
+    for o in all_ if not any(o["type"] == "tool_use" for o in all_) else ():
+        if s := o.get("stats"):
+            counts = {"input": s["input"], "read": s["cached"], "output": s["total_tokens"] - s["input_tokens"]}
+            yield path.name, all_[0]["model"], counts
+
+
 def swe_agent(path):
     # Only sums over the run.
     usd = json.loads(path.read_text())["info"]["model_stats"]["instance_cost"]
@@ -323,8 +378,13 @@ def opencode(path):
 
 def reader_of(path):
     head = path.read_text(errors="replace")[:4000]
-    if path.name == "api_conversation_history.json":
+    if path.name == "api_conversation_history.json" or path.name.startswith("context"):
         return None
+    if path.name == "wire.jsonl" and '"created_at"' not in head:
+        # Kimi CLI names no model, so nothing has a price.
+        return None
+    if path.name.startswith("T-"):
+        return amp
     if path.name == "ui_messages.json":
         return cline
     if path.name.endswith(".messages.json"):
@@ -338,6 +398,8 @@ def reader_of(path):
     if path.suffix not in (".json", ".jsonl"):
         return None
     tests = [
+        ('"copilot-agent"', copilot_cli), ('"responderUsername"', copilot_vscode), ('"type":"init"', gemini_stream),
+        ('"type":"session_start"', None),
         ('"ctxbench_recording"', recorder), ('"token_usages"', openhands), ('"schema_version": "ATIF', atif), ('"instance_id"', openhands),
         ('"usageMetadata"', qwen), ('"sessionId":', claude_code), ('"projectHash"', None), ('"type":"session"', pi),
         ('"originator"', codex), ('"session_meta"', codex), ('"eval"', inspect_ai), ('"projectID"', opencode), ('"messages"', conversations), ('"output"', conversations),

@@ -11,14 +11,6 @@ use super::source::{DATABASE, Head};
 type Mark = (&'static str, fn(&Map<String, Value>) -> bool);
 
 const PROGRAMS: &[Mark] = &[
-    ("Amp", |o| {
-        str_of(o, "id").is_some_and(|id| id.starts_with("T-")) && o.contains_key("messages")
-    }),
-    ("Gemini CLI (its stream-json output; read its chats instead)", |o| match str_of(o, "type") {
-        Some("init") => o.contains_key("session_id"),
-        Some("result") => o.contains_key("status") && o.contains_key("stats"),
-        _ => false,
-    }),
     (
         "Claude Code, Qwen Code, Amp, Cursor or Droid (the stream-json output, which is not the whole \
       session; of Claude Code and Qwen Code, read the transcripts instead)",
@@ -44,14 +36,6 @@ const PROGRAMS: &[Mark] = &[
     ("pi (the output of `pi --mode json`; read its sessions instead)", |o| {
         matches!(str_of(o, "type"), Some("agent_start" | "turn_start" | "message_end"))
     }),
-    ("GitHub Copilot CLI", |o| {
-        str_of(o, "type").is_some_and(|kind| kind.contains('.')) && object_of(o, "data").is_some()
-    }),
-    ("GitHub Copilot Chat", |o| {
-        o.contains_key("requesterUsername") && o.contains_key("requests")
-            || objects(o, "requests").any(|r| r.contains_key("requestId"))
-            || o.contains_key("kind") && object_in(o, "v").contains_key("requests")
-    }),
     ("Goose", |o| {
         let has_time = |m: &Map<String, Value>| m.contains_key("created");
         let is_message = str_of(o, "type") == Some("message");
@@ -66,13 +50,9 @@ const PROGRAMS: &[Mark] = &[
         str_of(o, "role").is_some() && object_in(o, "message").contains_key("content")
             || str_of(o, "type") == Some("turn_ended") && o.contains_key("status")
     }),
-    ("Factory Droid", |o| str_of(o, "type") == Some("session_start")),
     ("Amazon Q or Kiro", |o| o.contains_key("conversation_id") && o.contains_key("transcript")),
-    ("Kimi CLI", |o| {
-        let message = object_in(o, "message");
+    ("Kimi CLI (`context.jsonl`; read `wire.jsonl` beside it instead)", |o| {
         matches!(str_of(o, "role"), Some("_checkpoint" | "_system_prompt" | "_usage"))
-            || message.contains_key("type") && message.contains_key("payload")
-            || o.contains_key("protocol_version") && !o.contains_key("created_at")
     }),
     ("Zed", |o| {
         o.contains_key("initial_project_snapshot")
@@ -88,7 +68,7 @@ const DATABASES: &[(&str, &str)] = &[
     ("OpenClaw (its database; read the sessions of versions before 2026.8)", "transcript_events"),
     ("Goose", "content_json"),
     ("Crush", "summary_message_id"),
-    ("GitHub Copilot CLI", "assistant_usage_events"),
+    ("GitHub Copilot CLI (its counters; read `events.jsonl` instead)", "assistant_usage_events"),
     ("Zed", "data_type"),
 ];
 
@@ -118,8 +98,6 @@ mod tests {
         let program_of =
             |text: &str| program(&Source::of_bytes(text.as_bytes(), "x.jsonl").head().unwrap());
         for (text, name) in [
-            (r#"{"v":3,"id":"T-1a","messages":[{"role":"user","content":[]}]}"#, "Amp"),
-            (r#"{"type":"init","session_id":"g","model":"gemini-3"}"#, "Gemini CLI"),
             (
                 r#"{"type":"system","subtype":"init","session_id":"s"}"#,
                 "Claude Code, Qwen Code, Amp",
@@ -127,8 +105,6 @@ mod tests {
             (r#"[{"mapping":{},"title":"x"}]"#, "ChatGPT"),
             // Streams that would look like the sessions of another program, or of their own.
             (r#"{"type":"step_start","sessionID":"s","part":{"type":"step-start"}}"#, "OpenCode"),
-            (r#"{"type":"metadata","protocol_version":"1"}"#, "Kimi CLI"),
-            (r#"{"timestamp":1.5,"message":{"type":"TurnBegin","payload":{}}}"#, "Kimi CLI"),
             (
                 "{\"role\":\"user\",\"content\":\"x\"}\n{\"role\":\"_checkpoint\",\"id\":0}",
                 "Kimi CLI",
@@ -145,11 +121,6 @@ mod tests {
             ("SQLite format 3\0 CREATE TABLE sessions(id, summary_message_id)", "Crush"),
             ("SQLite format 3\0 CREATE TABLE threads(id, summary, data_type, data)", "Zed"),
             (r#"{"role":"_system_prompt","content":"x"}"#, "Kimi CLI"),
-            (
-                r#"{"version":3,"requests":[{"requestId":"r","message":{"text":"x"}}]}"#,
-                "GitHub Copilot Chat",
-            ),
-            (r#"{"type":"user.message","data":{"content":"x"}}"#, "GitHub Copilot CLI"),
             (r#"[{"type":"system","subtype":"x","session_id":"s"}]"#, "Claude Code, Qwen Code"),
         ] {
             let found = program_of(text).unwrap_or_default();

@@ -6,18 +6,24 @@
 
 mod actions;
 mod aider;
+mod amp;
 mod atif;
 mod claude_code;
 mod cline;
 mod codex;
+mod copilot_cli;
+mod copilot_vscode;
 #[cfg(test)]
 mod damage_tests;
+mod droid;
 pub mod exchanges;
 mod foreign;
 mod format;
 mod gemini_cli;
+mod gemini_stream;
 mod inspect_ai;
 mod json;
+mod kimi_cli;
 mod kimi_code;
 pub(crate) mod lines;
 mod messages;
@@ -56,7 +62,13 @@ pub static ALL: &[&Format] = &[
     &qwen_code::FORMAT,
     &claude_code::FORMAT,
     &codex::FORMAT,
+    &copilot_cli::FORMAT,
+    &copilot_vscode::FORMAT,
+    &gemini_stream::FORMAT,
     &kimi_code::FORMAT,
+    &kimi_cli::FORMAT,
+    &droid::FORMAT,
+    &amp::FORMAT,
     &pi::OPENCLAW,
     &pi::FORMAT,
     &inspect_ai::FORMAT,

@@ -13,8 +13,8 @@ pub(super) use super::lines::{
 pub(super) use super::messages::{self, MessageReader, content, definitions, text_of};
 pub(super) use super::recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
-    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, added, cost, known, tokens,
-    weigh_reasoning,
+    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, added, cost, known,
+    sent_around, tokens, weigh_reasoning,
 };
 pub(super) use super::source::{Head, Source, listed, unpacked};
 pub(super) use super::time;

@@ -30,6 +30,8 @@ pub struct Recording {
     pub version: Option<String>,
     /// Context window that the program assumed, tokens.
     pub context_window: Option<u64>,
+    /// Tokens of the system prompt and the tools that the file does not show, if it counts them.
+    pub prefix_tokens: Option<u64>,
     /// Whether the file is the record of a subagent. Its messages then form the session.
     pub of_subagent: bool,
     /// First line that is not a JSON object, with the reason. Calls next to a lost line cannot be
@@ -91,13 +93,18 @@ impl RecordingStep {
         RecordingStep { line, stamp, what, ..RecordingStep::default() }
     }
 
+    /// Creates a call that is paid and not part of the session.
+    pub(super) fn of_call(line: usize, stamp: Option<String>, reply: RecordingReply) -> Self {
+        let step = RecordingStep::new(line, stamp, StepKind::Reply(reply));
+        RecordingStep { view: View::Calls, ..step }
+    }
+
     /// Creates a call of which only the cost is known, by the program's own words.
     pub(super) fn of_cost(line: usize, model: Option<String>, usd: f64) -> RecordingStep {
         let billing = Billing { told_usd: Some(usd), ..Billing::default() };
         let counters = Ok(Counters { billing, ..Counters::default() });
         let call = RecordingReply::new(format!("cost on line {line}"), Vec::new());
-        let what = StepKind::Reply(RecordingReply { counters, model, ..call });
-        RecordingStep { view: View::Calls, ..RecordingStep::new(line, None, what) }
+        RecordingStep::of_call(line, None, RecordingReply { counters, model, ..call })
     }
 }
 
@@ -197,6 +204,8 @@ pub struct RecordingReply {
     pub output_is_stub: bool,
     /// Time of the request, ms since 1970.
     pub sent_ms: Option<i64>,
+    /// Tokens of the whole prompt where other counters of the call are unknown.
+    pub uncounted_prompt: Option<u64>,
 }
 
 /// Returns counters, or the usual reason why they are missing.
@@ -215,7 +224,14 @@ impl RecordingReply {
             counters: known(None),
             output_is_stub: false,
             sent_ms: None,
+            uncounted_prompt: None,
         }
+    }
+
+    /// Creates a request of which only the counters are known. `name` identifies the call.
+    pub(super) fn of_counters(name: String, model: Option<String>, counters: Counters) -> Self {
+        let counters = Ok(counters.called(&*name));
+        RecordingReply { model, counters, ..RecordingReply::new(name, Vec::new()) }
     }
 
     pub(super) fn join(&mut self, more: RecordingReply) {
@@ -327,6 +343,20 @@ impl MessagePart {
 /// Marks what is said as added to a message by the program.
 pub(super) fn added(pieces: Vec<MessagePart>) -> Vec<MessagePart> {
     pieces.into_iter().map(|piece| piece.added(ContextPlace::Message)).collect()
+}
+
+/// Returns a message as it was sent, with the text that the user typed apart from what the program
+/// added around it.
+pub(super) fn sent_around(sent: &str, typed: &str) -> Vec<MessagePart> {
+    let of_program = |text: &str| MessagePart::text(text).added(ContextPlace::Message);
+    match sent.rsplit_once(typed).filter(|_| !typed.is_empty()) {
+        Some((before, after)) => {
+            let around = [before, after].into_iter().filter(|text| !text.trim().is_empty());
+            around.map(of_program).chain([MessagePart::text(typed)]).collect()
+        }
+        None if sent.is_empty() => vec![MessagePart::text(typed)],
+        None => vec![MessagePart::text(sent)],
+    }
 }
 
 /// Provider's counters of one call, tokens. Input, read and write add up to the prompt.

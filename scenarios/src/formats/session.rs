@@ -28,7 +28,7 @@ pub(super) fn put_together(
     file: &str,
 ) -> Result<Loaded, InputError> {
     let Recording { steps, id, title, context_window, of_subagent, version, .. } = recording;
-    let Recording { mut warnings, left_out, .. } = recording;
+    let Recording { mut warnings, left_out, prefix_tokens, .. } = recording;
     warnings.extend(left_out);
     let mut unknown = BTreeMap::new();
     let given_up = given_up(&steps);
@@ -39,7 +39,7 @@ pub(super) fn put_together(
     }
     warnings.extend(wrong_counters(steps.iter().chain(&given_up), file));
     let mut builder =
-        SessionBuilder { warnings, start: start(&steps), ..SessionBuilder::default() };
+        SessionBuilder { warnings, start: start(&steps), prefix_tokens, ..Default::default() };
     for step in steps {
         builder.agent = step.agent.clone().filter(|_| !of_subagent);
         builder.step(step);
@@ -207,6 +207,8 @@ struct SessionBuilder {
     /// Subagent of the current window. `None` = the main conversation.
     agent: Option<String>,
     start: Option<i64>,
+    /// Tokens of system prompt and tools that the recording lacks.
+    prefix_tokens: Option<u64>,
 }
 
 impl SessionBuilder {
@@ -301,6 +303,7 @@ impl SessionBuilder {
 
     fn reply(&mut self, reply: RecordingReply) {
         let usage = counted(&reply);
+        self.size_of_prefix(&reply);
         let RecordingReply { id, pieces, model, .. } = reply;
         let (results, pieces): (Vec<MessagePart>, Vec<MessagePart>) =
             pieces.into_iter().partition(|p| matches!(p, MessagePart::Result { .. }));
@@ -339,6 +342,18 @@ impl SessionBuilder {
             AssistantEntry { id, text, parts, usage, model, at, agent, ..Default::default() };
         self.entry(Entry::Assistant(entry));
         self.input(Input { pieces: own, ..Input::default() });
+    }
+
+    /// Notes the tokens of a prompt without counters beyond the visible content before it.
+    fn size_of_prefix(&mut self, reply: &RecordingReply) {
+        let mut entries = self.items.iter().map(|item| &item.entry);
+        if let Some(prompt) = reply.uncounted_prompt.filter(|_| self.prefix_tokens.is_none())
+            && !entries.any(|e| matches!(e, Entry::RecordedCompaction(_) | Entry::Clear))
+        {
+            let by = calibration::counting_of(reply.model.as_deref()).for_visible_text();
+            let visible = calibration::content(self.items.iter().map(|item| &item.entry), &by);
+            self.prefix_tokens = Some(prompt.saturating_sub(visible));
+        }
     }
 
     fn result(&mut self, call_id: &str, parts: Vec<Part>, is_error: Option<bool>) {
@@ -408,7 +423,7 @@ impl SessionBuilder {
         let by = calibration::counting_of(recorded).for_visible_text();
         let main = loaded.session.entries.iter().filter(|e| e.agent().is_none());
         let prefix = calibration::prefix(main, &by, recorded);
-        loaded.session.header.prefix_tokens = prefix;
+        loaded.session.header.prefix_tokens = prefix.or(self.prefix_tokens);
         let numbers = bounds::of_header(&mut loaded.session.header);
         bounds::clamp(numbers, file, 1, &mut self.warnings);
         self.warnings.append(&mut loaded.warnings);

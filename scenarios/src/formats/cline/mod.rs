@@ -160,8 +160,8 @@ fn compaction(message: &RecordedLine, ui: &Value, task: &str) -> Option<StepKind
     let reply = cost(told("cost")).map(|usd| {
         let name = format!("{task} condense {:?}", ts.flatten().and_then(Value::as_u64));
         let billing = Billing { told_usd: Some(usd), ..Billing::default() };
-        let counters = Counters { billing, ..Counters::default() }.called(&*name);
-        Box::new(RecordingReply { counters: Ok(counters), ..RecordingReply::new(name, vec![]) })
+        let counters = Counters { billing, ..Counters::default() };
+        Box::new(RecordingReply::of_counters(name, None, counters))
     });
     Some(StepKind::Compaction(RecordingCompaction {
         pre_tokens: told("prevContextTokens").and_then(tokens),
@@ -245,8 +245,7 @@ fn alone(
         counters: Ok(counters),
         ..RecordingReply::new(response, vec![])
     };
-    let stamp = at_ms.and_then(|ms| time::of_epoch(ms as f64));
-    RecordingStep { view: View::Calls, ..RecordingStep::new(line, stamp, StepKind::Reply(reply)) }
+    RecordingStep::of_call(line, at_ms.and_then(|ms| time::of_epoch(ms as f64)), reply)
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ fn named(input: &Source<'_>, mut out: Recording) -> Recording {
 }
 
 fn read(lines: Vec<RecordedLine>, _file: &str, out: Recording) -> Recording {
-    let mut reader = WireReader { out, ..WireReader::default() };
+    let mut reader = WireReader::new(out);
     for line in lines {
         let time = line.object.get("time").and_then(Value::as_i64).and_then(time::of_millis);
         reader.line(RecordingStep::new(line.number, time, StepKind::Link), &line.object);
@@ -58,9 +58,10 @@ fn read(lines: Vec<RecordedLine>, _file: &str, out: Recording) -> Recording {
     reader.out
 }
 
+/// Reads the events of a session.
 #[derive(Default)]
-struct WireReader {
-    out: Recording,
+pub(super) struct WireReader {
+    pub(super) out: Recording,
     model: Option<String>,
     /// Counted tokens of the last request and its reply.
     context: Option<u64>,
@@ -73,7 +74,11 @@ struct WireReader {
 }
 
 impl WireReader {
-    fn line(&mut self, at: RecordingStep, o: &Map<String, Value>) {
+    pub(super) fn new(out: Recording) -> WireReader {
+        WireReader { out, ..WireReader::default() }
+    }
+
+    pub(super) fn line(&mut self, at: RecordingStep, o: &Map<String, Value>) {
         let what = match str_of(o, "type").unwrap_or_default() {
             "config.update" => {
                 self.model = string(o, "modelAlias").or(self.model.take());
@@ -88,10 +93,10 @@ impl WireReader {
             "context.append_loop_event" => self.event(object_in(o, "event")),
             "usage.record" if std::mem::take(&mut self.in_compaction) => {
                 let name = format!("compaction at {}", at.stamp.as_deref().unwrap_or_default());
-                let counters = object_of(o, "usage").map(|usage| counters(usage, &name));
-                let reply = self.reply(name, Vec::new());
-                let reply = RecordingReply { counters: known(counters), ..reply };
-                self.summary = Some(Box::new(reply));
+                self.summary = object_of(o, "usage").map(|usage| {
+                    let (model, counters) = (self.model.clone(), counters(usage, &name));
+                    Box::new(RecordingReply::of_counters(name, model, counters))
+                });
                 None
             }
             "full_compaction.begin" => {

@@ -27,12 +27,10 @@ use reader::is_message;
 
 pub(crate) use content::definition;
 pub(super) use content::{content, definitions, text_of};
-pub(super) use reader::MessageReader;
+pub(super) use reader::{MessageReader, stamp};
 pub(super) use usage::{counters, is_search, take_inside, terms};
 
-const UNTOLD: &str = "compactions (a list of messages is what was left at its end), the wait \
-                      between messages where these have no times, and counters where nobody stored \
-                      them";
+const UNTOLD: &str = "compactions, and times and counters where nobody stored them";
 
 pub(super) const CHAT: Format = Format {
     title: "OpenAI chat messages",

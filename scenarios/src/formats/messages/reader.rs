@@ -34,6 +34,8 @@ pub(in super::super) struct MessageReader {
     pub(in super::super) agent: Option<String>,
     /// Counters of the current message, if they stand elsewhere.
     pub(in super::super) counters: Option<Counters>,
+    /// Id that the parts of the current reply share, if the recording names it.
+    pub(in super::super) response: Option<String>,
     /// The conversation so far.
     pub(in super::super) out: Recording,
     /// Dialect of the lists so far.
@@ -59,6 +61,11 @@ impl MessageReader {
             self.api = self.api.max(api_of(&object));
             self.item(number, &object);
         }
+    }
+
+    /// Reads a message that another format was converted to.
+    pub(in super::super) fn message(&mut self, line: usize, message: &Value) {
+        message.as_object().into_iter().for_each(|m| self.item(line, m));
     }
 
     pub(in super::super) fn item(&mut self, line: usize, o: &Map<String, Value>) {
@@ -149,7 +156,8 @@ impl MessageReader {
         }
         // A message of the Responses API is part of a reply, like the items around it.
         let item = str_of(o, "type") == Some("message") && !o.contains_key("usage");
-        let response = (!item).then(|| format!("message {}", self.count));
+        let unnamed = (!item).then(|| format!("message {}", self.count));
+        let response = self.response.take().or(unnamed);
         self.reply_of(o, pieces, response)
     }
 
@@ -157,7 +165,8 @@ impl MessageReader {
         let function = object_of(o, "function").unwrap_or(o);
         let name = str_of(function, "name").unwrap_or_default();
         let written = ["arguments", "input", "args"].iter().find_map(|k| function.get(*k));
-        let id = string(o, "call_id").or(string(o, "id")).filter(|id| !id.is_empty());
+        let id = ["call_id", "id", "toolCallId"].iter().find_map(|key| string(o, key));
+        let id = id.filter(|id| !id.is_empty());
         let id = id.unwrap_or_else(|| format!("call-{}", self.count));
         self.remember(name, &id);
         MessagePart::call(&id, name, written.or(o.get("custom")))
@@ -300,7 +309,7 @@ pub(super) fn is_message(object: &Map<String, Value>) -> bool {
 }
 
 /// Returns the time of a message: RFC 3339, or seconds or milliseconds since 1970.
-fn stamp(o: &Map<String, Value>) -> Option<String> {
+pub(in super::super) fn stamp(o: &Map<String, Value>) -> Option<String> {
     let keys = ["timestamp", "created_at", "createdAt", "created", "date", "ts"];
     let own = |o: &'_ Map<String, Value>| {
         keys.iter().find_map(|k| o.get(*k).filter(|v| v.is_string() || v.is_number()).cloned())

@@ -17,6 +17,7 @@ mod stores;
 use super::source::DATABASE;
 use crate::formats::prelude::*;
 use reader::{MessageRow, StoredSession};
+pub(super) use stores::open_database;
 
 pub(super) const FORMAT: Format = Format {
     title: "OpenCode",

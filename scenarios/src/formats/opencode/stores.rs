@@ -100,10 +100,16 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), E
     let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));
     let path =
         source.path().ok_or_else(|| wrong("a database that is not a file on disk".into()))?;
-    let db =
-        open(path).and_then(|mut db| guard(&mut db, MAX_STEPS).map(|()| db)).map_err(failed)?;
+    let db = open_database(path).map_err(failed)?;
     let infos = sessions(&db).map_err(failed)?;
     read_each(&infos, &|id| messages(&db, id).map_err(failed), sink)
+}
+
+/// Opens a database of a program read-only and guarded against hostile content.
+pub(in super::super) fn open_database(path: &Path) -> rusqlite::Result<Connection> {
+    let mut db = open(path)?;
+    guard(&mut db, MAX_STEPS)?;
+    Ok(db)
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {

@@ -1,13 +1,19 @@
 //! Qwen Code chats (`~/.qwen/projects/FOLDER/chats/ID.jsonl`): lines chained by their parents like
-//! Claude Code's, with parts of Google's API.
+//! Claude Code's, with parts of Google's API. Subagents have files of their own (`subagents/ID/`).
 //!
 //! Rules, where the format leaves a choice:
-//! - Lines that are not on the way from the first to the last line are left out; their calls count.
+//! - Lines that are not on the way from the first to the last line are left out; their calls count. A
+//!   rewind continues at an earlier line. Of two lines with one id, the last is whole.
 //! - Thoughts are not sent again.
 //! - A compression is followed by the context after it (`compressedHistory`), which begins with the
 //!   summary.
 //! - `promptTokenCount` contains the tokens read from the cache. Thoughts are billed as output where
 //!   the total counts them in addition to the candidates.
+//! - Telemetry repeats the counters of each reply. A request that no reply has is that of the
+//!   compression after it, or one that the chat does not show.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 
 use super::gemini_cli::content;
 use crate::formats::prelude::*;
@@ -16,11 +22,11 @@ use ctxbench_formats::gemini_cli;
 pub(super) const FORMAT: Format = Format {
     title: "Qwen Code",
     name: "qwen-code",
-    untold: "system prompt and tools, ids of requests, and in older versions how the summary of a \
-             compression reads",
+    untold: "system prompt and tools, tokens written to the cache, dollars, and in older versions \
+             summaries of compressions",
     sniff,
-    read: |input, sink| lines::session(input, Vec::new(), sink, read),
-    parts: no_parts,
+    read: |input, sink| lines::session(input, subagents(input), sink, read),
+    parts: subagents,
 };
 
 fn sniff(head: &Head) -> bool {
@@ -30,26 +36,94 @@ fn sniff(head: &Head) -> bool {
     head.objects().any(is_line)
 }
 
+/// Returns the files of the subagents of a chat.
+fn subagents(input: &Source<'_>) -> Vec<PathBuf> {
+    let chat = input.folder();
+    let Some(project) = chat.as_deref().and_then(Path::parent).and_then(Path::parent) else {
+        return Vec::new();
+    };
+    let mut files = input.files_in(&project.join("subagents").join(input.stem()), false);
+    files.retain(|path| unpacked(&path.to_string_lossy()).ends_with(".jsonl"));
+    files
+}
+
 fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
+    let usages = lines.iter().filter_map(|l| object_of(&l.object, "usageMetadata"));
+    let mut replies: Vec<Counters> = usages.map(|usage| counters(usage, REPLY)).collect();
+    let ids = lines.iter().enumerate().filter_map(|(n, l)| Some((string(&l.object, "uuid")?, n)));
+    let newest: HashMap<String, usize> = ids.collect();
+    let mut agents: BTreeMap<Option<String>, Vec<RecordedLine>> = BTreeMap::new();
+    for (n, line) in lines.into_iter().enumerate() {
+        if str_of(&line.object, "uuid").is_none_or(|id| newest.get(id) == Some(&n)) {
+            agents.entry(string(&line.object, "agentId")).or_default().push(line);
+        }
+    }
+    out.of_subagent = !agents.contains_key(&None);
     let is_message = |l: &RecordedLine| l.object.contains_key("message");
-    let left = given_up(&lines, ["uuid", "parentUuid"], is_message, file, &mut out);
-    let mut context = None;
-    for (line, left) in lines.iter().zip(left) {
+    for (agent, lines) in agents {
+        let left = given_up(&lines, ["uuid", "parentUuid"], is_message, file, &mut out);
+        conversation(agent, lines.into_iter().zip(left), &mut replies, &mut out);
+    }
+    out.steps.sort_by_key(|step| step.line);
+    out
+}
+
+/// Reads the lines of an agent, each with whether it was given up. `replies` are the counters of
+/// replies that no telemetry repeated so far.
+fn conversation(
+    agent: Option<String>,
+    lines: impl Iterator<Item = (RecordedLine, bool)>,
+    replies: &mut Vec<Counters>,
+    out: &mut Recording,
+) {
+    let (mut context, mut request) = (None, None);
+    for (line, left) in lines {
         let o = &line.object;
         let payload = object_in(o, "systemPayload");
         out.title = string(payload, "customTitle").or(out.title.take());
         out.context_window = o.get("contextWindowSize").and_then(tokens).or(out.context_window);
         let view = if left { View::Calls } else { View::Both };
-        let step =
-            RecordingStep::new(line.number, string(o, "timestamp"), step_kind(o, &mut context));
-        let (name, parent) = (string(o, "uuid"), string(o, "parentUuid"));
-        out.steps.push(RecordingStep { name, parent, view, ..step });
+        let mut step = RecordingStep::new(line.number, string(o, "timestamp"), StepKind::Link);
+        (step.name, step.parent) = (string(o, "uuid"), string(o, "parentUuid"));
+        step = RecordingStep { view, agent: agent.clone(), ..step };
+        let told = told_request(payload, replies).map(|reply| {
+            let call = RecordingStep::of_call(line.number, step.stamp.clone(), reply);
+            RecordingStep { agent: agent.clone(), ..call }
+        });
+        let ended = match told {
+            Some(told) => request.replace(told),
+            None if str_of(o, "type") != Some("system") => request.take(),
+            None => None,
+        };
+        out.steps.extend(ended);
+        let what = step_kind(o, &mut context, &mut request);
+        out.steps.push(RecordingStep { what, ..step });
     }
-    out
+    out.steps.extend(request);
 }
 
-/// `context` is the counted tokens of the last request and its reply.
-fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
+/// Returns the request of a telemetry event, unless it is that of one of these replies.
+fn told_request(
+    payload: &Map<String, Value>,
+    replies: &mut Vec<Counters>,
+) -> Option<RecordingReply> {
+    let event = object_in(payload, "uiEvent");
+    let id = string(event, "response_id").filter(|_| event.contains_key(EVENT[0]))?;
+    let counters = counters(event, EVENT);
+    if let Some(at) = replies.iter().position(|reply| *reply == counters) {
+        replies.swap_remove(at);
+        return None;
+    }
+    Some(RecordingReply::of_counters(id, string(event, "model"), counters))
+}
+
+/// `context` is the counted tokens of the last request and its reply, `request` the newest one without
+/// a reply, which a compression takes.
+fn step_kind(
+    o: &Map<String, Value>,
+    context: &mut Option<u64>,
+    request: &mut Option<RecordingStep>,
+) -> StepKind {
     let id = string(o, "uuid");
     let message = object_in(o, "message");
     match (str_of(o, "type").unwrap_or_default(), str_of(o, "subtype")) {
@@ -57,7 +131,7 @@ fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
         ("assistant", _) => {
             let pieces = list_of(message, "parts").iter().filter_map(piece).collect();
             let usage = object_of(o, "usageMetadata");
-            let counters = usage.map(|usage| counters(usage).called(id.as_deref()));
+            let counters = usage.map(|usage| counters(usage, REPLY).called(id.as_deref()));
             *context = counters.as_ref().map(Counters::context).or(*context);
             StepKind::Reply(RecordingReply {
                 model: string(o, "model"),
@@ -88,6 +162,7 @@ fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
                 pre_tokens: count("originalTokenCount").or(*context),
                 post_tokens: count("newTokenCount"),
                 summary: summary.map(|first| text_of(&content(first.get("parts")))),
+                reply: request.take().and_then(|step| step.what.any_reply().cloned().map(Box::new)),
                 ..RecordingCompaction::default()
             })
         }
@@ -103,12 +178,31 @@ fn piece(part: &Value) -> Option<MessagePart> {
     }
 }
 
-fn counters(usage: &Map<String, Value>) -> Counters {
-    let names = ["promptTokenCount", "cachedContentTokenCount", "write", "candidatesTokenCount"];
-    let all = Counters::read(usage, names).of_whole_prompt();
-    let total = usage.get("totalTokenCount").and_then(tokens);
+/// Names of the counters of a reply and of a telemetry event: prompt, read from the cache, written to
+/// it (not recorded), candidates, thoughts and total.
+const REPLY: [&str; 6] = [
+    "promptTokenCount",
+    "cachedContentTokenCount",
+    "",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+    "totalTokenCount",
+];
+const EVENT: [&str; 6] = [
+    "input_token_count",
+    "cached_content_token_count",
+    "",
+    "output_token_count",
+    "thoughts_token_count",
+    "total_token_count",
+];
+
+fn counters(usage: &Map<String, Value>, names: [&str; 6]) -> Counters {
+    let [prompt, read, write, output, thoughts, total] = names;
+    let all = Counters::read(usage, [prompt, read, write, output]).of_whole_prompt();
+    let total = usage.get(total).and_then(tokens);
     let within = total == Some(all.prompt().saturating_add(all.output));
-    if within { all } else { all.and_output(usage, "thoughtsTokenCount") }
+    if within { all } else { all.and_output(usage, thoughts) }
 }
 
 #[cfg(test)]
@@ -147,5 +241,40 @@ mod tests {
         let told = [[13_000, 0, 0, 42], [300, 12_800, 0, 11], [9_230, 0, 0, 9]];
         assert_eq!(counted(s), told.map(Some));
         assert_eq!(loaded.warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_rewind_a_subagent_and_a_request_for_a_compression_are_read() {
+        let path = recorded("qwen-code/project/chats/0d0d0d0d-0000-4000-8000-000000000008.jsonl");
+        let source = Source::at(&path);
+        let loaded = import("qwen-code", &source).remove(0);
+        let s = &loaded.session;
+        let told = [
+            "user: Which port does server.ts use?",
+            "model: (I ask an agent.) + task[c1]{\"prompt\":\"Look for other ports\"}",
+            "a1/user: Look for other ports",
+            "a1/model: No other ports.",
+            "result[c1]: No other ports.",
+            "model: It listens on 8443.",
+            "compaction: Some(13111) Some(9200) \
+             Some(\"The user asked for the port of server.ts; it is 8443.\")",
+            "user: And which file sets it in tests?",
+            "model: test/setup.ts sets it.",
+            // 13,200 - 13,000: taken back and paid.
+            "call: 200",
+        ];
+        assert_eq!(describe(s), told);
+        let calls = [[13_000, 0, 0, 42], [4_000, 0, 0, 5], [300, 12_800, 0, 11], [9_230, 0, 0, 9]];
+        assert_eq!(counted(s), calls.map(Some));
+        let compaction = s.entries.iter().find_map(|e| match e {
+            ctxbench_session::Entry::RecordedCompaction(c) => c.usage.clone(),
+            _ => None,
+        });
+        let usage = compaction.unwrap();
+        assert_eq!([usage.input, usage.cache_read, usage.output], [350, 12_800, 120]);
+        assert_eq!(usage.billing.call_id.as_deref(), Some("chatcmpl-15 350+12800+0"));
+        assert_eq!((super::FORMAT.parts)(&source).len(), 1);
+        // A branch was left out, and a file beside it was read.
+        assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
     }
 }

@@ -1,0 +1,228 @@
+//! Sessions of Kimi CLI, the predecessor of Kimi Code (`~/.kimi/sessions/HASH/ID/wire.jsonl`, protocol
+//! 1.10). Its events are those of Kimi Code under other names.
+//!
+//! Rules, where the format leaves a choice:
+//! - A compaction is a mark without content. Its summary is at the beginning of the next context:
+//!   `context_2.jsonl` and following have those before later compactions, `context.jsonl` the last.
+//! - Arguments of a call may continue in later events (`ToolCallPart`).
+
+use super::kimi_code::WireReader;
+use crate::formats::prelude::*;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+pub(super) const FORMAT: Format = Format {
+    title: "Kimi CLI",
+    name: "kimi-cli",
+    untold: "model, dollars, system prompt and tools, and the request for a compaction",
+    sniff: |head| head.objects().any(is_line),
+    read,
+    parts: |input| {
+        let mut files = folder(input).map(|f| input.files_in(&f, false)).unwrap_or_default();
+        files.retain(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("context"))
+        });
+        files
+    },
+};
+
+fn is_line(o: &Map<String, Value>) -> bool {
+    let message = object_in(o, "message");
+    message.contains_key("type") && message.contains_key("payload")
+        || o.contains_key("protocol_version") && !o.contains_key("created_at")
+}
+
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
+    let mut out = Recording::default();
+    let lines = of_lines(source, &mut out)?;
+    let name = folder(source).and_then(|f| Some(f.file_name()?.to_string_lossy().into_owned()));
+    out.id = name.filter(|_| source.stem() == "wire");
+    let mut reader = EventReader::new(source);
+    for RecordedLine { number, object } in lines {
+        let stamp = object.get("timestamp").and_then(Value::as_f64).and_then(time::of_epoch);
+        let at = RecordingStep::new(number, stamp, StepKind::Link);
+        reader.message(at, object.get("message").unwrap_or(&Value::Null));
+    }
+    let windows = reader.events.iter().filter_map(|(_, event)| event["window"].as_u64());
+    out.context_window = windows.last();
+    out.beside = reader.contexts.into_iter().take(reader.compactions).collect();
+    let mut wire = WireReader::new(out);
+    for (step, event) in &reader.events {
+        event.as_object().into_iter().for_each(|event| wire.line(step.clone(), event));
+    }
+    sink(Ok(wire.out))
+}
+
+fn folder(source: &Source<'_>) -> Option<PathBuf> {
+    Some(source.folder()?.parent()?.to_path_buf())
+}
+
+/// Returns the contexts after the first, second and following compactions, where they exist.
+fn contexts(source: &Source<'_>) -> Vec<PathBuf> {
+    let folder = folder(source);
+    let named = |name: String| source.companion(&folder.as_ref()?.join(name));
+    let earlier = (2..).map_while(|n| named(format!("context_{n}.jsonl")));
+    earlier.chain(named("context.jsonl".to_string())).collect()
+}
+
+/// Converts events to those of Kimi Code.
+struct EventReader<'a> {
+    source: &'a Source<'a>,
+    events: Vec<(RecordingStep, Value)>,
+    contexts: Vec<PathBuf>,
+    /// Number of compactions so far.
+    compactions: usize,
+    /// Number of steps of each agent so far.
+    steps: HashMap<Option<String>, usize>,
+}
+
+impl<'a> EventReader<'a> {
+    fn new(source: &'a Source<'a>) -> EventReader<'a> {
+        let (contexts, events) = (contexts(source), Vec::new());
+        EventReader { source, events, contexts, compactions: 0, steps: HashMap::new() }
+    }
+
+    fn message(&mut self, at: RecordingStep, message: &Value) {
+        let p = &message["payload"];
+        let kind = message["type"].as_str().unwrap_or_default();
+        let mut event = match kind {
+            "SubagentEvent" => {
+                let ids = [&p["agent_id"], &p["parent_tool_call_id"]];
+                let agent = ids.into_iter().find_map(Value::as_str).map(str::to_string);
+                // A subagent has no subagents.
+                if at.agent.is_none() && agent.is_some() {
+                    self.message(RecordingStep { agent, ..at }, &p["event"]);
+                }
+                return;
+            }
+            "StepBegin" => {
+                *self.steps.entry(at.agent.clone()).or_default() += 1;
+                json!({"type": "step.begin"})
+            }
+            "ContentPart" => json!({"type": "content.part", "part": p}),
+            "ToolCall" => json!({"type": "tool.call", "toolCallId": p["id"],
+                "name": p["function"]["name"], "args": p["function"]["arguments"]}),
+            "ToolCallPart" => return self.more_arguments(p["arguments_part"].as_str()),
+            "ToolResult" => {
+                let returned = &p["return_value"];
+                let result = json!({"output": returned["output"], "isError": returned["is_error"]});
+                json!({"type": "tool.result", "toolCallId": p["tool_call_id"], "result": result})
+            }
+            "StatusUpdate" if p["token_usage"].is_object() => {
+                let u = &p["token_usage"];
+                let usage = json!({"inputOther": u["input_other"], "output": u["output"],
+                    "inputCacheRead": u["input_cache_read"],
+                    "inputCacheCreation": u["input_cache_creation"]});
+                json!({"type": "step.end", "messageId": p["message_id"], "usage": usage})
+            }
+            "TurnBegin" | "SteerInput" => {
+                let message = json!({"content": p["user_input"]});
+                return self
+                    .push(at, json!({"type": "context.append_message", "message": message}));
+            }
+            "CompactionEnd" => {
+                self.compactions += 1;
+                let summary = self.summary();
+                return self
+                    .push(at, json!({"type": "context.apply_compaction", "summary": summary}));
+            }
+            _ => return,
+        };
+        let step =
+            format!("{} {:?}", at.agent.as_deref().unwrap_or("main"), self.steps.get(&at.agent));
+        event["stepUuid"] = step.into();
+        let window = p["max_context_tokens"].clone();
+        let line = json!({"type": "context.append_loop_event", "event": event, "window": window});
+        self.push(at, line);
+    }
+
+    fn push(&mut self, at: RecordingStep, event: Value) {
+        self.events.push((at, event));
+    }
+
+    /// Continues the arguments of the newest call.
+    fn more_arguments(&mut self, text: Option<&str>) {
+        let last = self.events.last_mut().map(|(_, line)| &mut line["event"]["args"]);
+        if let Some(Value::String(arguments)) = last {
+            arguments.push_str(text.unwrap_or_default());
+        }
+    }
+
+    /// Returns the summary of the newest compaction, which the context after it begins with.
+    fn summary(&self) -> Option<String> {
+        let context = self.contexts.get(self.compactions - 1)?;
+        let context = self.source.open_companion(context).ok()?;
+        let lines = of_lines(&context, &mut Recording::default()).ok()?;
+        let is_message =
+            |l: &&RecordedLine| matches!(str_of(&l.object, "role"), Some("user" | "assistant"));
+        let pieces = content(lines.iter().find(is_message)?.object.get("content"));
+        let text = text_of(&pieces);
+        let (mark, summary) = text.split_once("</system>")?;
+        mark.contains("compacted").then(|| summary.trim().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{counted, describe, import, recorded, times};
+    use super::*;
+
+    const SESSION: &str = "kimi-cli/0f0f0f0f-0000-4000-8000-00000000000a";
+
+    #[test]
+    fn a_session_has_its_calls_and_the_summary_of_its_compaction() {
+        let path = recorded(&format!("{SESSION}/wire.jsonl"));
+        let loaded = import("kimi-cli", &Source::at(&path)).remove(0);
+        let s = &loaded.session;
+        assert_eq!(s.header.id, "0f0f0f0f-0000-4000-8000-00000000000a");
+        assert_eq!((s.header.context_window, s.header.model.as_deref()), (Some(262_144), None));
+        let expected = [
+            "user: Which port does server.ts use?",
+            "model: (The port is probably a constant in server.ts.) + I will read server.ts. + \
+             ReadFile[call_1]{\"path\":\"server.ts\"}",
+            "result[call_1]: export const port = 8443;\n",
+            "model: server.ts listens on port 8443.",
+            // 267 + 24,064 + 12.
+            "compaction: Some(24343) None \
+             Some(\"The user asked for the port of server.ts; it is 8443.\")",
+            "user: And which file sets it in tests?",
+            "model: test/setup.ts sets it.",
+        ];
+        assert_eq!(describe(s), expected);
+        let calls = [[9_431, 14_848, 0, 42], [267, 24_064, 0, 12], [9_600, 14_848, 0, 9]];
+        assert_eq!(counted(s), calls.map(Some));
+        assert_eq!(times(s).last(), Some(&62_000));
+        assert_eq!((FORMAT.parts)(&Source::at(&path)).len(), 2);
+        assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
+    }
+
+    #[test]
+    fn arguments_continue_and_subagents_are_apart() {
+        let event = |kind: &str, payload: Value| json!({"type": kind, "payload": payload});
+        let call = json!({"id": "c", "function": {"name": "Task", "arguments": "{\"a\":"}});
+        let of_agent = |event: Value| json!({"agent_id": "a1", "event": event});
+        let usage =
+            json!({"token_usage": {"input_other": 5, "output": 1}, "message_id": "chatcmpl-9"});
+        let all = [
+            event("TurnBegin", json!({"user_input": "go"})),
+            event("StepBegin", json!({"n": 1})),
+            event("ToolCall", call),
+            event("ToolCallPart", json!({"arguments_part": "1}"})),
+            event("SubagentEvent", of_agent(event("StepBegin", json!({"n": 1})))),
+            event(
+                "SubagentEvent",
+                of_agent(event("ContentPart", json!({"type": "text", "text": "x"}))),
+            ),
+            event("SubagentEvent", of_agent(event("StatusUpdate", usage))),
+        ];
+        let lines: Vec<String> = all
+            .iter()
+            .map(|m| json!({"timestamp": 1764345600.0, "message": m}).to_string())
+            .collect();
+        let text = lines.join("\n");
+        let loaded = import("kimi-cli", &Source::of_bytes(text.as_bytes(), "wire.jsonl")).remove(0);
+        let told = describe(&loaded.session);
+        assert_eq!(told, ["user: go", "model: Task[c]{\"a\":1}", "a1/model: x"]);
+        assert_eq!(counted(&loaded.session), [None, Some([5, 0, 0, 1])]);
+    }
+}
