@@ -134,7 +134,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Record the traffic between an agent and its provider
     Record(record::RecordArgs),
-    /// Show where a fact was lost, with the text before and after
+    /// Show where a fact was lost, or what fills a session's context and what comes next costs
     Explain(explain::ExplainArgs),
     /// Show the differences between two results
     Compare(gate::CompareArgs),
