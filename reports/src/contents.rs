@@ -1,9 +1,5 @@
-//! What fills the prompts of a recorded session and what that costs: a table, `contents.csv` and a
-//! page.
+//! Contents of the prompts of a recorded session and their cost: a table and `contents.csv`.
 
-use std::fmt::Write as _;
-
-use maud::html;
 use serde::Serialize;
 
 use crate::csv::table_text;
@@ -11,54 +7,41 @@ use crate::error::ReportError;
 use crate::metrics::{Cell, ToCell};
 use crate::stored::Files;
 use crate::table::wrap;
-use crate::{fmt, grid, page};
+use crate::{fmt, grid};
 
 /// Kind of content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentKind {
-    System,
-    Definitions,
-    Memory,
+    #[default]
+    SystemPrompt,
+    ToolDefinitions,
+    MemoryFile,
     File,
-    User,
+    UserMessages,
     /// Text that the program added to messages.
-    Notice,
-    Reply,
+    ProgramNotices,
+    Replies,
     Reasoning,
     Tool,
-    Mcp,
+    McpServer,
     Skill,
     Subagent,
     Summary,
     /// Text that the provider counted and the recording lacks.
-    Unrecorded,
+    NotInTheFile,
 }
 
 impl ContentKind {
-    /// Returns the name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            ContentKind::System => "system prompt",
-            ContentKind::Definitions => "tool definitions",
-            ContentKind::Memory => "memory file",
-            ContentKind::File => "file",
-            ContentKind::User => "your messages",
-            ContentKind::Notice => "program's notices",
-            ContentKind::Reply => "replies",
-            ContentKind::Reasoning => "reasoning",
-            ContentKind::Tool => "tool",
-            ContentKind::Mcp => "MCP server",
-            ContentKind::Skill => "skill",
-            ContentKind::Subagent => "subagent",
-            ContentKind::Summary => "summary",
-            ContentKind::Unrecorded => "not in the file",
-        }
+    /// Returns the name in files, such as `mcp_server`.
+    fn word(self) -> String {
+        let value = serde_json::to_value(self).expect("a kind is a word");
+        value.as_str().unwrap_or_default().to_string()
     }
 }
 
 /// Tokens at the largest prompt, and dollars over the session, of content of one kind and name.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ContentRow {
     pub kind: ContentKind,
     /// Name of the tool, server, file, skill or subagent; empty if the kind has one row.
@@ -80,17 +63,21 @@ pub struct ContentRow {
 
 impl ContentRow {
     pub fn new(kind: ContentKind, name: &str) -> ContentRow {
-        ContentRow {
-            kind,
-            name: name.to_string(),
-            parts: 0,
-            peak_tokens: 0,
-            repeated_tokens: 0,
-            unused_tokens: 0,
-            first_usd: 0.0,
-            cached_usd: 0.0,
-            again_usd: 0.0,
+        ContentRow { kind, name: name.to_string(), ..ContentRow::default() }
+    }
+
+    /// Returns the sum of rows.
+    fn sum(rows: &[ContentRow]) -> ContentRow {
+        let mut all = ContentRow::default();
+        for row in rows {
+            all.peak_tokens += row.peak_tokens;
+            all.repeated_tokens += row.repeated_tokens;
+            all.unused_tokens += row.unused_tokens;
+            all.first_usd += row.first_usd;
+            all.cached_usd += row.cached_usd;
+            all.again_usd += row.again_usd;
         }
+        all
     }
 
     pub fn usd(&self) -> f64 {
@@ -100,11 +87,11 @@ impl ContentRow {
     /// Returns kind and name in at most `max` characters. Of a path, the end stays.
     fn label(&self, max: usize) -> String {
         let name = fmt::one_line(&self.name);
-        let kind = self.kind.name();
+        let kind = self.kind.word().replace('_', " ");
         let room = max.saturating_sub(kind.chars().count() + 1).max(3);
         let length = name.chars().count();
         match name.contains('/') && length > room {
-            _ if name.is_empty() => kind.into(),
+            _ if name.is_empty() => kind,
             true => {
                 let end: String = name.chars().skip(length - room + 1).collect();
                 format!("{kind} …{end}")
@@ -171,19 +158,6 @@ impl Contents {
         ]
     }
 
-    fn sum(&self) -> ContentRow {
-        let mut all = ContentRow::new(ContentKind::System, "");
-        for row in &self.rows {
-            all.peak_tokens += row.peak_tokens;
-            all.repeated_tokens += row.repeated_tokens;
-            all.unused_tokens += row.unused_tokens;
-            all.first_usd += row.first_usd;
-            all.cached_usd += row.cached_usd;
-            all.again_usd += row.again_usd;
-        }
-        all
-    }
-
     fn heading(&self) -> String {
         let how = if self.counted { "as the provider counted" } else { "estimated" };
         format!(
@@ -215,30 +189,19 @@ impl Contents {
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         let mut add = |text: &str| {
-            for line in wrap(text, WIDTH, "  ") {
-                // Writing to a string never fails.
-                let _ = writeln!(out, "{line}");
-            }
+            wrap(text, WIDTH, "  ").iter().for_each(|line| add_line(&mut out, line));
         };
         add(&self.heading());
         let label =
             |row: &ContentRow, indent: &str| format!("{indent}{}", row.label(LABEL - indent.len()));
         let mut rows: Vec<Vec<String>> =
             self.rows.iter().take(ROWS).map(|r| self.cells(label(r, ""), r)).collect();
-        let more = self.rows.len().saturating_sub(ROWS);
-        if more > 0 {
-            let mut rest = self.sum();
-            for r in &self.rows[..ROWS] {
-                rest.peak_tokens -= r.peak_tokens;
-                rest.repeated_tokens -= r.repeated_tokens;
-                rest.unused_tokens -= r.unused_tokens;
-                rest.first_usd -= r.first_usd;
-                rest.cached_usd -= r.cached_usd;
-                rest.again_usd -= r.again_usd;
-            }
-            rows.push(self.cells(format!("{more} more, with --out"), &rest));
+        if let Some(more @ [_, ..]) = self.rows.get(ROWS..) {
+            rows.push(
+                self.cells(format!("{} more, with --out", more.len()), &ContentRow::sum(more)),
+            );
         }
-        rows.push(self.cells("all".into(), &self.sum()));
+        rows.push(self.cells("all".into(), &ContentRow::sum(&self.rows)));
         rows.extend(self.files.iter().take(FILES).map(|r| self.cells(label(r, "  "), r)));
         let head = HEAD.map(String::from).to_vec();
         let lines = grid::draw(head, rows, |i| i > 0, |i| (0, u16::from(i < 7)));
@@ -251,7 +214,7 @@ impl Contents {
         out
     }
 
-    /// Writes `contents.csv` and `contents.html`.
+    /// Writes `contents.csv`.
     pub fn write(&self, files: &mut dyn Files) -> Result<(), ReportError> {
         let head = [
             "kind",
@@ -266,9 +229,8 @@ impl Contents {
             "again_usd",
         ];
         let row = |(r, adds_up): (&ContentRow, &str)| -> Vec<Cell> {
-            let kind = serde_json::to_value(r.kind).expect("a kind is a word");
             vec![
-                Cell::Word(kind.as_str().unwrap_or_default().into()),
+                Cell::Word(r.kind.word()),
                 Cell::Word(r.name.clone()),
                 Cell::Word(adds_up.into()),
                 r.parts.cell(),
@@ -282,43 +244,7 @@ impl Contents {
         };
         let files_of_rows = self.files.iter().map(|r| (r, "no"));
         let rows = self.rows.iter().map(|r| (r, "yes")).chain(files_of_rows).map(row);
-        files.put("contents.csv", &table_text(&head, rows)?)?;
-        files.put("contents.html", &self.page())
-    }
-
-    fn page(&self) -> String {
-        let most = self.rows.iter().map(|r| r.peak_tokens).max().unwrap_or_default().max(1);
-        let bar = |r: &ContentRow| 160.0 * (r.peak_tokens as f64 / most as f64).min(1.0);
-        let table = |rows: &[ContentRow], sum: Option<ContentRow>| {
-            html! { div.wide tabindex="0" role="region" aria-label="Contents" { table {
-                thead { tr { th {} @for h in HEAD { th scope="col" { (h) } } } }
-                tbody {
-                    @for r in rows { tr {
-                        td { svg width="160" height="12" aria-hidden="true" {
-                            rect width=(format!("{:.1}", bar(r))) height="12" fill="#4477aa" {}
-                        } }
-                        @for (i, cell) in self.cells(r.label(usize::MAX), r).iter().enumerate() {
-                            @if i == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
-                        }
-                    } }
-                    @if let Some(sum) = &sum { tr { td {}
-                        @for cell in self.cells("all".into(), sum) { td { (cell) } }
-                    } }
-                }
-            } } }
-        };
-        let body = html! { main { section {
-            p { (self.heading()) }
-            (table(&self.rows, Some(self.sum())))
-            p { (self.dollars()) }
-            p { (EXPLAINED) }
-            @if !self.files.is_empty() {
-                h2 { "Files, which are part of the rows above" }
-                (table(&self.files, None))
-            }
-            ul.help { @for note in &self.notes { li { (fmt::one_line(note)) } } }
-        } } };
-        page::document("What fills the context", &body)
+        files.put("contents.csv", &table_text(&head, rows)?)
     }
 }
 

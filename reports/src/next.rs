@@ -1,4 +1,4 @@
-//! What the next message of a session costs: in the same context, after a compaction, or in a new
+//! Cost of the next message of a session: in the same context, after a compaction, or in a new
 //! session.
 
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::table::wrap;
 use crate::{fmt, grid};
 
-/// Cost of one way to go on, with a warm or a cold cache.
+/// Cost of one continuation, with a warm or a cold cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct NextCost {
     /// Cost of the compaction or of the handoff, USD.
@@ -22,7 +22,8 @@ pub struct NextCost {
 }
 
 impl NextCost {
-    /// Returns the cost of some calls without what each call adds, which is the same everywhere, USD.
+    /// Returns the cost of some calls without the growth by each call, which is the same everywhere,
+    /// USD.
     pub fn of_calls(&self, calls: f64) -> f64 {
         self.before_usd + self.call_usd + (calls - 1.0).max(0.0) * self.later_call_usd
     }
@@ -37,7 +38,7 @@ impl NextCost {
     }
 }
 
-/// A way to go on.
+/// A continuation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NextRow {
     pub label: String,
@@ -45,7 +46,7 @@ pub struct NextRow {
     pub cold: NextCost,
 }
 
-/// Ways to go on with a session at a point.
+/// Continuations of a session at a point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NextCosts {
     pub session: String,

@@ -2,14 +2,10 @@
 
 use serde::Serialize;
 
-use crate::csv::table_text;
-use crate::error::ReportError;
-use crate::metrics::{Cell, ToCell};
-use crate::stored::Files;
 use crate::table::wrap;
 use crate::{fmt, grid};
 
-/// A sentence that tells the agent what it must or must not do.
+/// A sentence with a demand on the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
     pub text: String,
@@ -23,7 +19,7 @@ pub struct Rule {
 #[serde(rename_all = "snake_case")]
 pub enum RuleState {
     Gone,
-    /// A summary or a reply says it in other words.
+    /// A summary or a reply paraphrases it.
     Reworded,
     Kept,
 }
@@ -54,7 +50,7 @@ pub struct RuleRow {
 
 impl RuleRow {
     /// Returns the share of the pairs of a request and a rule that show the rule, in per cent, and of
-    /// those that show it in its own words.
+    /// those that show it verbatim.
     pub fn shares(&self) -> Option<(f64, f64)> {
         let all: Vec<RuleState> =
             self.requests.iter().flat_map(|r| r.states.iter().flatten().copied()).collect();
@@ -165,20 +161,5 @@ impl RuleSurvival {
             all.push(format!("  {} more with --json", lost.len() - LOST));
         }
         all
-    }
-
-    /// Writes `rules.csv`, a row for each strategy and request.
-    pub fn write(&self, files: &mut dyn Files) -> Result<(), ReportError> {
-        let head = ["strategy", "request", "compactions", "kept", "reworded", "gone"];
-        let rows = self.rows.iter().flat_map(|row| {
-            (1_u64..).zip(&row.requests).map(|(request, r)| {
-                let states = [RuleState::Kept, RuleState::Reworded, RuleState::Gone];
-                let counts = states.map(|state| r.count(state).cell());
-                let first =
-                    [Cell::Word(row.strategy.clone()), request.cell(), r.compactions.cell()];
-                [first, counts].concat()
-            })
-        });
-        files.put("rules.csv", &table_text(&head, rows)?)
     }
 }

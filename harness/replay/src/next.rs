@@ -1,4 +1,4 @@
-//! What the next message of a session costs: replays the context at a point, and goes on in each way.
+//! Cost of the next message of a session: replays the context at a point, and continues in each way.
 
 use std::sync::Arc;
 
@@ -67,7 +67,11 @@ pub async fn next_costs(
             without.push(spec.label());
             continue;
         }
-        match replayed.row(spec, &tail, is_compacted).await {
+        let idle = [Entry::Idle { ms: replayed.cold_ms }];
+        let cold = [&idle[..], &tail].concat();
+        let warm = replayed.cost(spec, &tail, is_compacted).await;
+        let cold = replayed.cost(spec, &cold, is_compacted).await;
+        match warm.and_then(|warm| Ok((warm, cold?))) {
             Ok((warm, cold)) => rows.push(NextRow { label, warm, cold }),
             Err(why) => notes.push(format!("{label}: {why}.")),
         }
@@ -171,20 +175,7 @@ struct NextReplay<'a> {
 }
 
 impl NextReplay<'_> {
-    /// Returns the costs of the entries after the context, with a warm and a cold cache. An error says
-    /// why there are none.
-    async fn row(
-        &self,
-        spec: &Spec,
-        tail: &[Entry],
-        is_compacted: bool,
-    ) -> Result<(NextCost, NextCost), String> {
-        let warm = self.cost(spec, tail, is_compacted).await?;
-        let idle = [Entry::Idle { ms: self.cold_ms }];
-        let cold = self.cost(spec, &[&idle[..], tail].concat(), is_compacted).await?;
-        Ok((warm, cold))
-    }
-
+    /// Returns the cost of the entries after the context. An error says why there is none.
     async fn cost(
         &self,
         spec: &Spec,

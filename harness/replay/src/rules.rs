@@ -25,10 +25,10 @@ const MAX_RULES: usize = 300;
 /// Length of a rule, characters.
 const LENGTH: std::ops::RangeInclusive<usize> = 10..=300;
 
-/// Number of stems from which other words can state a rule.
+/// Number of stems from which a rule can be reworded.
 const STEMS: usize = 3;
 
-/// Words that make a sentence a rule.
+/// Terms that make a sentence a rule.
 const MUST: [&str; 14] = [
     "must",
     "mustn't",
@@ -153,7 +153,7 @@ fn is_rule(sentence: &str) -> bool {
 /// Finds rules in texts.
 struct RuleFinder {
     rules: Vec<Rule>,
-    /// Matches the words of each rule, and then its stems.
+    /// Matches the text of each rule, and then its stems.
     matcher: Matcher,
 }
 
@@ -175,7 +175,7 @@ impl RuleFinder {
         RuleFinder { matcher: Matcher::new(&facts), rules }
     }
 
-    /// Returns the rules in a text. Only summaries and replies state one in other words.
+    /// Returns the rules in a text. Only summaries and replies reword one.
     fn found(&self, text: &str, may_reword: bool) -> Found {
         let n = self.rules.len();
         let all = self.matcher.find(text, &fold(text)).into_iter().map(|(i, _)| i);

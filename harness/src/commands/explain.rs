@@ -20,7 +20,7 @@ Examples:
   ctxbench explain out --strategy codex --lost
       List everything that Codex lost
   ctxbench explain s.jsonl --contents --out contents
-      Show what fills the context of a session; also write contents.csv and contents.html
+      Show what fills the context of a session; also write contents.csv
   ctxbench explain s.jsonl --next --at turn:12
       Show what the message after the twelfth would have cost
 ")]
@@ -40,8 +40,8 @@ pub(crate) struct ExplainArgs {
     /// tokens such as 60%
     #[arg(long, value_name = "POINT", requires = "Question")]
     at: Option<CutPoint>,
-    /// Folder for contents.csv and contents.html, or rules.csv
-    #[arg(short, long, value_name = "DIR", requires = "Question", conflicts_with = "next")]
+    /// Folder for contents.csv
+    #[arg(short, long, value_name = "DIR", requires = "contents")]
     out: Option<PathBuf>,
     /// Only in this scenario
     #[arg(long, value_name = "ID", conflicts_with = "Question")]

@@ -1,4 +1,4 @@
-//! Measures what fills the prompts of a recorded session and what that costs.
+//! Measures the contents of the prompts of a recorded session and their cost.
 //!
 //! A prompt is the list of the parts that the session has shown so far. Where the provider counted
 //! more, the rest is a part that the recording lacks: before the first request the system prompt and
@@ -8,12 +8,13 @@
 //! divides the prompt.
 
 mod owner;
-mod shown;
+mod text_index;
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use ctxbench_core::content::{Part, ToolCall, joined_text};
-use ctxbench_core::model::{self, Counting, Model};
+use ctxbench_core::model::{self, Counting};
 use ctxbench_core::tokens::{Size, content_hash};
 use ctxbench_core::usage::{Ttl, Usage};
 use ctxbench_provider::{Prefix, PromptCache};
@@ -26,7 +27,7 @@ use ctxbench_util::plural::pluralize;
 use crate::billing::call_hashes;
 use crate::{models, recording};
 use owner::{owner, server};
-use shown::Shown;
+use text_index::TextIndex;
 
 /// Name of the system prompt and the tools of a recording that has only their size.
 const BY_SIZE: &str = "and tools";
@@ -40,7 +41,7 @@ pub fn contents(scenario: &Scenario) -> Option<Contents> {
     let own = models::own(session);
     let mut reader = ContentReader {
         by: recording::counting(session, own, Calibrate::Recording),
-        told: session.header.model.as_deref().unwrap_or(&own.name),
+        model: session.header.model.as_deref().unwrap_or(&own.name),
         counted: session.has_counters(),
         ttl: recording::lifetime(session),
         ..ContentReader::default()
@@ -48,37 +49,27 @@ pub fn contents(scenario: &Scenario) -> Option<Contents> {
     if !reader.counted
         && let Some(tokens) = session.header.prefix_tokens
     {
-        reader.add(None, ContentKind::System, BY_SIZE, tokens, false);
-        reader.fix_newest(None);
+        let part = reader.add(None, ContentKind::SystemPrompt, BY_SIZE, tokens, false);
+        reader.parts[part].is_fixed = true;
     }
     let mut seen = HashSet::new();
-    for (i, (entry, id)) in session.entries.iter().zip(call_hashes(session)).enumerate() {
-        reader.at = i;
+    for (entry, id) in session.entries.iter().zip(call_hashes(session)) {
         reader.entry(entry, id.is_none_or(|id| seen.insert(id)));
     }
     reader.finish(scenario)
 }
 
-/// A part of a prompt.
+/// A part of the prompts of one conversation.
+#[derive(Default)]
 struct ContentPart {
     /// Index of its row, and of the row of its file.
     row: usize,
     file: Option<usize>,
+    tokens: u64,
     /// Share that another part of the context has, too.
     repeated: f64,
-    /// For results: whether a later reply used it. `None` before the next reply.
+    /// For results before a reply: whether that or a later reply used them.
     used: Option<bool>,
-    is_result: bool,
-}
-
-/// A part in a conversation's context.
-#[derive(Clone, Copy)]
-struct InContext {
-    part: usize,
-    tokens: u64,
-    /// Index of its entry, for rewinds.
-    entry: usize,
-    hash: u64,
     /// Whether an earlier prompt had it.
     was_sent: bool,
     /// Whether every prompt has it, whatever is compacted.
@@ -91,7 +82,8 @@ struct InContext {
 
 #[derive(Default)]
 struct Window {
-    context: Vec<InContext>,
+    /// Parts by index.
+    context: Vec<usize>,
     requests: u64,
     /// Whether the last entry is a tool result, after which a user message begins no turn.
     in_cycle: bool,
@@ -109,18 +101,18 @@ struct Peak {
 struct ContentReader<'a> {
     by: Counting,
     /// Name of the session's model.
-    told: &'a str,
+    model: &'a str,
     counted: bool,
     ttl: Ttl,
-    at: usize,
     rows: Vec<ContentRow>,
     files: Vec<ContentRow>,
     parts: Vec<ContentPart>,
     windows: BTreeMap<Option<&'a str>, Window>,
-    shown: Shown,
+    texts: TextIndex,
     /// Row and file of each call, by id.
-    calls: BTreeMap<&'a str, (ContentKind, String, Option<String>)>,
-    keys: BTreeMap<&'a str, usize>,
+    calls: BTreeMap<Arc<str>, (ContentKind, String, Option<String>)>,
+    /// Results since the last reply.
+    waiting: Vec<usize>,
     /// Simulated caches by model.
     caches: BTreeMap<&'a str, PromptCache>,
     peak: Peak,
@@ -157,49 +149,31 @@ impl<'a> ContentReader<'a> {
         };
         let row = row(&mut self.rows, kind, name);
         self.rows[row].parts += 1;
-        let part = self.parts.len();
         self.parts.push(ContentPart {
             row,
-            file: None,
-            repeated: 0.0,
-            used: None,
-            is_result: false,
-        });
-        self.windows.entry(agent).or_default().context.push(InContext {
-            part,
             tokens,
-            entry: self.at,
-            hash: part as u64,
-            was_sent: false,
-            is_fixed: false,
             is_reply,
             is_reasoning: kind == ContentKind::Reasoning,
-            is_earlier: false,
+            ..ContentPart::default()
         });
+        let part = self.parts.len() - 1;
+        self.windows.entry(agent).or_default().context.push(part);
         part
     }
 
     fn text(&mut self, agent: Option<&'a str>, kind: ContentKind, name: &str, text: &str) {
         let part = self.add(agent, kind, name, self.by.block(Size::text(text)), false);
-        if kind != ContentKind::Summary {
-            self.fix_newest(agent);
-        }
+        self.parts[part].is_fixed = kind != ContentKind::Summary;
         if agent.is_some() {
             return;
         }
-        if matches!(kind, ContentKind::Memory | ContentKind::File) {
-            self.parts[part].repeated = self.shown.result(part, text);
+        if matches!(kind, ContentKind::MemoryFile | ContentKind::File) {
+            self.parts[part].repeated = self.texts.result(part, text);
             let is_path = name.contains(['/', '.']);
             self.parts[part].file = is_path.then(|| self.file(name));
         } else {
-            self.shown.other(text);
+            self.texts.other(text);
         }
-    }
-
-    /// Marks the newest part as one that every prompt has.
-    fn fix_newest(&mut self, agent: Option<&'a str>) {
-        let window = self.windows.entry(agent).or_default();
-        window.context.iter_mut().next_back().into_iter().for_each(|p| p.is_fixed = true);
     }
 
     fn file(&mut self, path: &str) -> usize {
@@ -210,49 +184,42 @@ impl<'a> ContentReader<'a> {
 
     fn entry(&mut self, entry: &'a Entry, is_billed: bool) {
         let agent = entry.agent();
-        if let Some(key) = entry.key() {
-            self.keys.insert(key, self.at);
-        }
         match entry {
-            Entry::System { text, .. } => self.text(agent, ContentKind::System, "", text),
+            Entry::System { text, .. } => self.text(agent, ContentKind::SystemPrompt, "", text),
             Entry::Tools { definitions, .. } => {
                 for d in definitions {
                     let tool = d["name"].as_str().unwrap_or_default();
                     let (kind, name) = match tool.contains("__") {
-                        true => (ContentKind::Mcp, server(tool)),
-                        false => (ContentKind::Definitions, ""),
+                        true => (ContentKind::McpServer, server(tool)),
+                        false => (ContentKind::ToolDefinitions, ""),
                     };
                     self.text(agent, kind, name, &d.to_string());
                 }
             }
-            Entry::Memory { path, text } => self.text(None, ContentKind::Memory, path, text),
+            Entry::Memory { path, text } => self.text(None, ContentKind::MemoryFile, path, text),
             Entry::RepoMap { text } => self.text(None, ContentKind::File, "repository map", text),
             Entry::File { path, text, .. } => self.text(None, ContentKind::File, path, text),
             Entry::User(user) => {
                 let window = self.windows.entry(agent).or_default();
-                if !window.in_cycle {
-                    let context = window.context.iter_mut();
-                    context.for_each(|p| p.is_earlier |= p.is_reasoning);
+                for part in window.context.iter().filter(|_| !window.in_cycle) {
+                    self.parts[*part].is_earlier = self.parts[*part].is_reasoning;
                 }
                 for part in user.content() {
-                    self.said(agent, ContentKind::User, "", &part);
+                    self.add_part(agent, ContentKind::UserMessages, "", &part);
                 }
             }
             Entry::Assistant(reply) => self.reply(reply, is_billed),
             Entry::Tool(result) => {
                 self.windows.entry(agent).or_default().in_cycle = true;
+                let name = result.name.as_deref().unwrap_or("unknown");
                 let own = self.calls.get(result.call_id.as_str()).cloned();
-                let by_name = || {
-                    let name = result.name.clone().unwrap_or_else(|| "unknown".into());
-                    let (kind, name, _) = owner(&ToolCall::new("", name, ""));
-                    (kind, name, None)
-                };
-                let (kind, name, path) = own.unwrap_or_else(by_name);
+                let own = own.unwrap_or_else(|| owner(&ToolCall::new("", name, "")));
+                let (kind, name, path) = own;
                 for part in result.content() {
-                    let added = self.said(agent, kind, &name, &part);
+                    let added = self.add_part(agent, kind, &name, &part);
                     if agent.is_none() && self.rows[self.parts[added].row].kind == kind {
-                        self.parts[added].repeated = self.shown.result(added, part.text());
-                        self.parts[added].is_result = true;
+                        self.parts[added].repeated = self.texts.result(added, part.text());
+                        self.waiting.push(added);
                         self.parts[added].file = path.as_deref().map(|path| self.file(path));
                     }
                 }
@@ -271,23 +238,19 @@ impl<'a> ContentReader<'a> {
                 self.other_usd += usd;
             }
             Entry::Clear | Entry::NewSession => self.begin_context(),
-            Entry::Rewind { to, .. } => {
-                let last = self.keys.get(to.as_str()).copied().unwrap_or(self.at);
-                let window = self.windows.entry(None).or_default();
-                window.context.retain(|p| p.entry <= last || p.is_fixed);
-            }
             _ => {}
         }
     }
 
     /// Begins a context with only the parts that every prompt has.
     fn begin_context(&mut self) {
-        self.windows.entry(None).or_default().context.retain(|p| p.is_fixed);
-        self.shown.forget_lines();
+        let window = self.windows.entry(None).or_default();
+        window.context.retain(|p| self.parts[*p].is_fixed);
+        self.texts.forget_lines();
     }
 
     /// Adds a part of a message or a result. Texts in tags are the program's.
-    fn said(
+    fn add_part(
         &mut self,
         agent: Option<&'a str>,
         kind: ContentKind,
@@ -296,19 +259,21 @@ impl<'a> ContentReader<'a> {
     ) -> usize {
         let text = part.text();
         let is_notice = match kind {
-            ContentKind::User => text.trim_start().starts_with('<'),
+            ContentKind::UserMessages => text.trim_start().starts_with('<'),
             _ => text.trim_start().starts_with("<system-reminder>"),
         };
-        let (kind, name) = if is_notice { (ContentKind::Notice, "") } else { (kind, name) };
-        if agent.is_none() && matches!(kind, ContentKind::User | ContentKind::Notice) {
-            self.shown.other(text);
+        let (kind, name) = if is_notice { (ContentKind::ProgramNotices, "") } else { (kind, name) };
+        if agent.is_none()
+            && matches!(kind, ContentKind::UserMessages | ContentKind::ProgramNotices)
+        {
+            self.texts.other(text);
         }
         self.add(agent, kind, name, self.by.block(part.size()), false)
     }
 
     fn reply(&mut self, reply: &'a AssistantEntry, is_billed: bool) {
         let agent = reply.agent.as_deref();
-        let model = reply.model.as_deref().unwrap_or(self.told);
+        let model = reply.model.as_deref().unwrap_or(self.model);
         match &reply.usage {
             Some(usage) if usage.prompt() > 0 => self.request(agent, model, usage, is_billed),
             None if !self.counted => self.uncounted_request(agent, model, reply),
@@ -317,19 +282,19 @@ impl<'a> ContentReader<'a> {
         self.windows.entry(agent).or_default().in_cycle = false;
         let parts = reply.content();
         if agent.is_none() {
-            for p in self.parts.iter_mut().rev().take_while(|p| p.used.is_none() || !p.is_result) {
-                p.used = p.is_result.then_some(false).or(p.used);
+            for part in self.waiting.drain(..) {
+                self.parts[part].used = Some(false);
             }
             let texts = parts.iter().map(|p| Part::Text(p.text().into())).collect::<Vec<_>>();
             let all = &mut self.parts;
-            self.shown.reply(&joined_text(&texts, "\n"), |part| all[part].used = Some(true));
+            self.texts.reply(&joined_text(&texts, "\n"), |part| all[part].used = Some(true));
         }
         for part in &parts {
             let tokens = self.by.block(part.size());
             let Part::Call(call) = part else {
                 let kind = match part {
                     Part::Reasoning { .. } => ContentKind::Reasoning,
-                    _ => ContentKind::Reply,
+                    _ => ContentKind::Replies,
                 };
                 self.add(agent, kind, "", tokens, true);
                 continue;
@@ -339,10 +304,7 @@ impl<'a> ContentReader<'a> {
             if agent.is_none() {
                 self.parts[added].file = path.as_deref().map(|path| self.file(path));
             }
-        }
-        for call in reply.calls.iter().chain(reply.parts.iter().flatten().filter_map(Part::as_call))
-        {
-            self.calls.insert(&call.id, owner(call));
+            self.calls.insert(call.id.clone(), (kind, name, path));
         }
     }
 
@@ -355,24 +317,24 @@ impl<'a> ContentReader<'a> {
         is_billed: bool,
     ) {
         let billed = is_billed.then(|| self.priced(Some(model), usage)).flatten();
-        if let Some((_, usd, fees)) = billed {
+        if let Some((usd, fees)) = billed {
             self.output_usd += usd.output;
             self.other_usd += fees;
         }
-        let known: u64 = self.visible(agent, model).iter().map(|p| p.tokens).sum();
+        let known: u64 = self.visible(agent, model).iter().map(|p| self.parts[*p].tokens).sum();
         let prompt = usage.prompt();
         if prompt > known {
             let window = self.windows.entry(agent).or_default();
             let first = window.requests == 0;
-            let kind = |p: &InContext| self.rows[self.parts[p.part].row].kind;
-            let has_system = window.context.iter().any(|p| kind(p) <= ContentKind::Definitions);
+            let kind = |p: &usize| self.rows[self.parts[*p].row].kind;
+            let has_system = window.context.iter().any(|p| kind(p) <= ContentKind::ToolDefinitions);
             let (kind, name) = match first && !has_system {
-                true => (ContentKind::System, BY_SIZE),
-                false => (ContentKind::Unrecorded, ""),
+                true => (ContentKind::SystemPrompt, BY_SIZE),
+                false => (ContentKind::NotInTheFile, ""),
             };
-            self.add(agent, kind, name, prompt - known, false);
+            let part = self.add(agent, kind, name, prompt - known, false);
+            self.parts[part].is_fixed = first;
             if first {
-                self.fix_newest(agent);
                 self.windows.entry(agent).or_default().context.rotate_right(1);
             }
         } else if known > prompt && agent.is_none() {
@@ -380,8 +342,7 @@ impl<'a> ContentReader<'a> {
             let (n, lowest) = self.scaled;
             self.scaled = (n + 1, if n == 0 { share } else { lowest.min(share) });
         }
-        let used = as_usage(usage);
-        self.bill(agent, model, &used, billed.map(|(_, usd, _)| usd));
+        self.bill(agent, model, &as_usage(usage), billed.map(|(usd, _)| usd));
     }
 
     /// Bills an estimated prompt by a simulated cache with the model's rule and prices.
@@ -399,10 +360,10 @@ impl<'a> ContentReader<'a> {
         let mark = priced.cache.needs_breakpoints().then_some(self.ttl);
         let (mut hash, mut tokens, mut all) = (content_hash(model.as_bytes()), 0, Vec::new());
         for (i, p) in context.iter().enumerate() {
-            hash = content_hash(&[hash.to_le_bytes(), p.hash.to_le_bytes()].concat());
-            tokens += p.tokens;
+            hash = content_hash(&[hash.to_le_bytes(), (*p as u64).to_le_bytes()].concat());
+            tokens += self.parts[*p].tokens;
             let cache = mark.filter(|_| i == 0 || i + 1 == context.len());
-            all.push(Prefix { hash, tokens, cache, reply: p.is_reply });
+            all.push(Prefix { hash, tokens, cache, reply: self.parts[*p].is_reply });
         }
         let cache = self.caches.entry(model).or_insert_with(|| PromptCache::new(priced.cache));
         let at = reply.at.unwrap_or_default();
@@ -414,10 +375,10 @@ impl<'a> ContentReader<'a> {
     }
 
     /// Returns the parts that a model's prompt contains.
-    fn visible(&self, agent: Option<&str>, model: &str) -> Vec<InContext> {
+    fn visible(&self, agent: Option<&str>, model: &str) -> Vec<usize> {
         let keeps = model::keeps_thinking(model);
         let context = self.windows.get(&agent).map_or(&[][..], |w| &w.context);
-        context.iter().filter(|p| keeps || !p.is_earlier).copied().collect()
+        context.iter().copied().filter(|p| keeps || !self.parts[*p].is_earlier).collect()
     }
 
     /// Divides a prompt and its cost among its parts, and keeps the largest.
@@ -438,35 +399,34 @@ impl<'a> ContentReader<'a> {
             price(used.input, usd.input),
         ];
         let context = self.visible(agent, model);
-        let known: u64 = context.iter().map(|p| p.tokens).sum();
+        let known: u64 = context.iter().map(|p| self.parts[*p].tokens).sum();
         let prompt = if used.prompt() > 0 { used.prompt() } else { known };
         let place =
             |at: u64| (u128::from(at) * u128::from(prompt) / u128::from(known.max(1))) as u64;
         let mut parts = Vec::with_capacity(context.len());
         let mut before = 0;
-        for p in &context {
-            let (from, to) = (place(before), place(before + p.tokens));
-            before += p.tokens;
-            parts.push((p.part, to - from));
+        for part in context {
+            let own = &mut self.parts[part];
+            let (from, to) = (place(before), place(before + own.tokens));
+            before += own.tokens;
+            parts.push((part, to - from));
             let mut start = 0;
             for (i, (tokens, price)) in kinds.iter().enumerate() {
                 let end = start + tokens;
                 let usd = to.min(end).saturating_sub(from.max(start)) as f64 * price;
                 start = end;
-                let own = &self.parts[p.part];
                 let rows = [Some(&mut self.rows[own.row]), own.file.map(|f| &mut self.files[f])];
                 for row in rows.into_iter().flatten() {
-                    match (p.was_sent, i) {
+                    match (own.was_sent, i) {
                         (false, _) => row.first_usd += usd,
                         (true, 0) => row.cached_usd += usd,
                         (true, _) => row.again_usd += usd,
                     }
                 }
             }
+            own.was_sent = true;
         }
-        let sent: HashSet<usize> = context.iter().map(|p| p.part).collect();
         let window = self.windows.entry(agent).or_default();
-        window.context.iter_mut().for_each(|p| p.was_sent |= sent.contains(&p.part));
         window.requests += 1;
         if agent.is_none() && prompt > self.peak.tokens {
             self.peak = Peak { request: window.requests, tokens: prompt, parts };
@@ -474,12 +434,8 @@ impl<'a> ContentReader<'a> {
     }
 
     /// Returns the cost of counters in USD, and fees that do not depend on tokens.
-    fn priced(
-        &mut self,
-        model: Option<&str>,
-        usage: &RecordedUsage,
-    ) -> Option<(&'static Model, model::Cost, f64)> {
-        let Some(m) = model::priced_as(model.unwrap_or(self.told)) else {
+    fn priced(&mut self, model: Option<&str>, usage: &RecordedUsage) -> Option<(model::Cost, f64)> {
+        let Some(m) = model::priced_as(model.unwrap_or(self.model)) else {
             self.unpriced += 1;
             return None;
         };
@@ -488,7 +444,7 @@ impl<'a> ContentReader<'a> {
         priced.prices = priced.prices.times(terms.factor);
         let output = usage.output_estimate.map_or(usage.output, |n| n.max(usage.output));
         let cost = model::cost(&priced, &Usage { output, ..as_usage(usage) });
-        Some((m, cost, terms.fees_usd))
+        Some((cost, terms.fees_usd))
     }
 
     fn finish(mut self, scenario: &Scenario) -> Option<Contents> {
@@ -532,7 +488,7 @@ impl<'a> ContentReader<'a> {
         Some(Contents {
             session: scenario.id.clone(),
             title: scenario.title.clone(),
-            model: self.told.to_string(),
+            model: self.model.to_string(),
             peak_request: self.peak.request,
             requests: self.windows.get(&None).map_or(0, |w| w.requests),
             peak_tokens: self.peak.tokens,
@@ -547,7 +503,7 @@ impl<'a> ContentReader<'a> {
     }
 }
 
-fn total((_, usd, fees): (&Model, model::Cost, f64)) -> f64 {
+fn total((usd, fees): (model::Cost, f64)) -> f64 {
     usd.total() + fees
 }
 

@@ -9,7 +9,7 @@ pub(super) fn owner(call: &ToolCall) -> (ContentKind, String, Option<String>) {
     let argument = |names: &[&str]| text_argument(&call.arguments, names);
     let own = || call.name.to_string();
     let (kind, name) = match folded(&call.name).as_str() {
-        _ if call.name.contains("__") => (ContentKind::Mcp, server(&call.name).to_string()),
+        _ if call.name.contains("__") => (ContentKind::McpServer, server(&call.name).to_string()),
         "skill" | "useskill" | "activateskill" => {
             (ContentKind::Skill, argument(&["skill", "name", "command"]).unwrap_or_else(own))
         }
@@ -36,7 +36,7 @@ mod tests {
     fn calls_have_owners() {
         for (name, arguments, kind, owned_by, file) in [
             ("Read", r#"{"file_path":"/w/a"}"#, ContentKind::Tool, "Read", Some("/w/a")),
-            ("mcp__git_hub__list_all", "{}", ContentKind::Mcp, "git_hub", None),
+            ("mcp__git_hub__list_all", "{}", ContentKind::McpServer, "git_hub", None),
             ("Task", r#"{"subagent_type":"Explore"}"#, ContentKind::Subagent, "Explore", None),
             ("Skill", r#"{"skill":"pdf"}"#, ContentKind::Skill, "pdf", None),
             ("bash", "not JSON", ContentKind::Tool, "bash", None),

@@ -56,13 +56,13 @@ fn a_prompt_is_divided_among_its_parts_by_place() {
     let c = contents(&scenario).unwrap();
     assert_eq!((c.peak_request, c.requests, c.peak_tokens), (2, 3, 1_197 + call));
     // 1,003 less 1 + 34 of the user's; a compaction leaves it.
-    let system = row(&c, ContentKind::System, BY_SIZE);
+    let system = row(&c, ContentKind::SystemPrompt, BY_SIZE);
     assert_eq!((system.peak_tokens, system.parts), (968, 1));
     close(system.first_usd, 968.0 * 3.75);
     close(system.cached_usd, (968.0 + 900.0) * 0.30);
     close(system.again_usd, 68.0 * 3.75);
     // Its last three tokens are uncached input first, and then written.
-    let user = row(&c, ContentKind::User, "");
+    let user = row(&c, ContentKind::UserMessages, "");
     assert_eq!(user.peak_tokens, 35);
     close(user.first_usd, 32.0 * 3.75 + 3.0 * 3.0);
     close(user.cached_usd, 32.0 * 0.30);
@@ -70,12 +70,12 @@ fn a_prompt_is_divided_among_its_parts_by_place() {
     let read = row(&c, ContentKind::Tool, "Read");
     assert_eq!((read.peak_tokens, read.parts), (call + 144, 2));
     close(read.first_usd, (call + 144) as f64 * 3.75);
-    // Nothing but words that the user had not said, and that no reply repeats. All in one short line.
+    // The output has no word of five letters, so no reply repeats one, and one line.
     assert_eq!((read.unused_tokens, read.repeated_tokens), (144, 0));
     let file = row(&c, ContentKind::File, "/w/a.rs");
     assert_eq!((file.peak_tokens, file.usd()), (read.peak_tokens, read.usd()));
     // 50 before the compaction; 1,003 less 968 and the summary of 35 after it leaves nothing.
-    assert_eq!(row(&c, ContentKind::Unrecorded, "").peak_tokens, 50);
+    assert_eq!(row(&c, ContentKind::NotInTheFile, "").peak_tokens, 50);
     close(row(&c, ContentKind::Summary, "").first_usd, 35.0 * 3.75);
 }
 
@@ -99,7 +99,8 @@ fn a_prompt_that_the_provider_counted_lower_is_scaled() {
         reply("a1", r#""text":"go""#, [2_000, 0, 0, 1]),
     ];
     let c = contents(&scenario(&lines)).unwrap();
-    let kinds = [ContentKind::Notice, ContentKind::User].map(|kind| row(&c, kind, "").peak_tokens);
+    let kinds = [ContentKind::ProgramNotices, ContentKind::UserMessages]
+        .map(|kind| row(&c, kind, "").peak_tokens);
     // 3,337 and 1,134 of 4,471 or so.
     assert_eq!(kinds.iter().sum::<u64>(), 2_000);
     assert!((1_490..1_496).contains(&kinds[0]), "{kinds:?}");
@@ -127,7 +128,7 @@ fn subagents_servers_and_skills_have_rows_and_every_call_its_dollars() {
     close(row(&c, ContentKind::Subagent, "x, its own requests").usd(), 100.0 * 3.0);
     let unused = |kind, name: &str| row(&c, kind, name).unused_tokens;
     assert_eq!(unused(ContentKind::Subagent, "Explore"), 0);
-    assert_eq!(unused(ContentKind::Mcp, "github"), 0);
+    assert_eq!(unused(ContentKind::McpServer, "github"), 0);
     // Three tokens: 3 + 34.
     assert_eq!(unused(ContentKind::Skill, "pdf"), 37);
     close(c.other_usd, 10.0 * 3.0 + 15.0);
@@ -149,11 +150,11 @@ fn without_counters_a_cache_is_simulated() {
     let c = contents(&scenario(&lines)).unwrap();
     assert!(!c.counted);
     // 2,000 · 1.17 + 34, and 35 each; written, read, and after 15 minutes written again.
-    let user = row(&c, ContentKind::User, "");
+    let user = row(&c, ContentKind::UserMessages, "");
     assert_eq!((c.peak_tokens, user.peak_tokens), (2_374 + 4 * 35, 2_374 + 2 * 35));
     close(user.first_usd, (2_374.0 + 35.0 + 35.0) * 3.75);
     close(user.cached_usd, 2_374.0 * 0.30);
     close(user.again_usd, (2_374.0 + 35.0) * 3.75);
-    let known: BTreeSet<&str> = c.rows.iter().map(|r| r.kind.name()).collect();
-    assert_eq!(known, BTreeSet::from(["your messages", "replies"]));
+    let known: BTreeSet<ContentKind> = c.rows.iter().map(|r| r.kind).collect();
+    assert_eq!(known, BTreeSet::from([ContentKind::UserMessages, ContentKind::Replies]));
 }

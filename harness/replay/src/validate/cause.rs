@@ -81,7 +81,7 @@ pub struct Miss {
     pub predicted: bool,
     /// Tokens of this prompt that the previous call left in the cache and that were not read.
     pub missed: u64,
-    /// What they cost more than a read from the cache, USD. `None` without a known price.
+    /// Their cost above a read from the cache, USD. `None` without a known price.
     pub usd: Option<f64>,
     pub cause: Cause,
     pub evidence: String,
@@ -270,7 +270,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Returns what `missed` tokens of a prompt cost more than a read from the cache, USD. Tokens that were
+/// Returns the cost of `missed` tokens of a prompt above a read from the cache, USD. Tokens that were
 /// not read are written first.
 fn surcharge(call: &ModelCall, missed: u64) -> Option<f64> {
     let model = model::find_recorded(&call.model)?;

@@ -61,7 +61,7 @@ pub struct CauseTotal {
     pub misses: usize,
     /// Tokens that could have been read from the cache.
     pub tokens: u64,
-    /// What they cost more than a read, USD; without calls of models without a known price.
+    /// Their cost above a read, USD; without calls of models without a known price.
     pub usd: f64,
 }
 

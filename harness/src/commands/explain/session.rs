@@ -1,7 +1,5 @@
 //! Questions about a session: its contents, its next message, and its rules.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context, bail};
 use ctxbench_core::model;
 use ctxbench_core::strategy::Standing;
@@ -11,7 +9,6 @@ use ctxbench_replay::next::next_costs;
 use ctxbench_replay::point::up_to;
 use ctxbench_replay::rules::rule_survival;
 use ctxbench_replay::{Options, models};
-use ctxbench_reports::{OutputFolder, ReportError};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
@@ -24,10 +21,10 @@ use crate::commands::{print, print_json, specs};
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub(super) struct Question {
-    /// Show what fills the largest prompt of a session, and what that cost
+    /// Show the contents of a session's largest prompt, and their cost
     #[arg(long)]
     contents: bool,
-    /// Show what the next message of a session costs: continued, compacted, or in a new session
+    /// Show the cost of a session's next message: continued, compacted, or in a new session
     #[arg(long)]
     next: bool,
     /// Show which rules of a session stay in the context, as recorded and with each strategy
@@ -67,26 +64,17 @@ pub(super) fn answer(args: &ExplainArgs) -> anyhow::Result<()> {
             true => print_json(&found)?,
             false => print(&found.to_text())?,
         }
-        return write(args, |files| found.write(files));
+        let Some(dir) = &args.out else { return Ok(()) };
+        return write_files(dir, &[args.results.clone()], |files| found.write(files));
     }
     let specs = strategies(args)?;
     let named = args.model.as_deref().map(model::find).transpose()?;
     let model = named.unwrap_or_else(|| models::own(&scenario.session));
     let found = block_on(rule_survival(&scenario, &specs, model, &Options::default()))?;
     match args.json {
-        true => print_json(&found)?,
-        false => print(&found.to_text())?,
+        true => print_json(&found),
+        false => print(&found.to_text()),
     }
-    write(args, |files| found.write(files))
-}
-
-fn write(
-    args: &ExplainArgs,
-    fill: impl FnOnce(&mut OutputFolder) -> Result<(), ReportError>,
-) -> anyhow::Result<()> {
-    let Some(dir) = &args.out else { return Ok(()) };
-    let input: &Path = &args.results;
-    write_files(dir, &[PathBuf::from(input)], fill)
 }
 
 /// Loads a session without the search for facts.

@@ -1,5 +1,5 @@
-//! What a conversation has shown so far: lines that are shown twice, and results that later replies
-//! use.
+//! Index of the text of a conversation: finds lines that are shown twice, and results that later
+//! replies use.
 
 use ctxbench_core::tokens::content_hash;
 use rapidhash::RapidHashMap as HashMap;
@@ -10,9 +10,9 @@ const LINE: usize = 12;
 /// Minimum length of a word that shows a use, in bytes.
 const WORD: usize = 5;
 
-/// Lines and words of a conversation, by their hashes.
+/// Lines and terms of a conversation, by their hashes.
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct TextIndex {
     /// Part that showed each line last, among those in the context.
     lines: HashMap<u64, usize>,
     /// Result that showed each word last; `None` if something other than a result was the first to
@@ -20,7 +20,7 @@ pub(super) struct Shown {
     words: HashMap<u64, Option<usize>>,
 }
 
-impl Shown {
+impl TextIndex {
     /// Records the text of a result or a file. Returns the share of its bytes in lines that another
     /// part of the context has, too.
     pub(super) fn result(&mut self, part: usize, text: &str) -> f64 {
@@ -55,7 +55,7 @@ impl Shown {
         }
     }
 
-    /// Begins a new context. Words stay known, because a summary may carry them.
+    /// Begins a new context. Terms stay known, because a summary may carry them.
     pub(super) fn forget_lines(&mut self) {
         self.lines.clear();
     }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn lines_are_shown_twice_whatever_their_numbers() {
-        let mut shown = Shown::default();
+        let mut shown = TextIndex::default();
         let first = "  10→let value_one = 1;\nlet value_two = 2;\n}";
         assert_eq!(shown.result(0, first), 0.0);
         assert_eq!(shown.result(0, first), 0.0, "the same part");
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_reply_uses_the_result_that_showed_a_word_last() {
-        let mut shown = Shown::default();
-        let mut used = |shown: &mut Shown, text: &str| {
+        let mut shown = TextIndex::default();
+        let mut used = |shown: &mut TextIndex, text: &str| {
             let mut all = Vec::new();
             shown.reply(text, |part| all.push(part));
             all
