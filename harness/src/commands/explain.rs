@@ -1,10 +1,16 @@
-//! `ctxbench explain`: shows how a fact was lost, with the text before and after the loss.
+//! `ctxbench explain`: shows how a fact was lost, with the text before and after the loss, and answers
+//! questions about a session.
+
+mod session;
 
 use std::path::{Path, PathBuf};
 
+use ctxbench_replay::point::CutPoint;
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_reports::{ReportError, ResultsFile, Rows};
+
+use session::Question;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -13,24 +19,38 @@ Examples:
       Show where this fact was lost
   ctxbench explain out --strategy codex --lost
       List everything that Codex lost
+  ctxbench explain s.jsonl --contents --out contents
+      Show what fills the context of a session; also write contents.csv
+  ctxbench explain s.jsonl --next --at turn:12
+      Show what the message after the twelfth would have cost
 ")]
 pub(crate) struct ExplainArgs {
-    /// Folder or results.json of a run
+    /// Folder or results.json of a run; for --contents, --next and --rules a session
+    #[arg(value_name = "RESULTS|SESSION")]
     results: PathBuf,
     /// Id of the fact, as in facts.csv
-    #[arg(required_unless_present = "lost")]
+    #[arg(required_unless_present_any = ["lost", "contents", "next", "rules"])]
     fact: Option<String>,
     /// List every need with a lost fact, with the text before and after
     #[arg(long, conflicts_with = "fact")]
     lost: bool,
+    #[command(flatten)]
+    question: Question,
+    /// End the session at this point: turn:N, step:N (a reply with its results) or a share of the
+    /// tokens such as 60%
+    #[arg(long, value_name = "POINT", requires = "Question")]
+    at: Option<CutPoint>,
+    /// Folder for contents.csv
+    #[arg(short, long, value_name = "DIR", requires = "contents")]
+    out: Option<PathBuf>,
     /// Only in this scenario
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "Question")]
     scenario: Option<String>,
     /// Only with this strategy: its name, or its label with settings
     #[arg(long, value_name = "S")]
     strategy: Option<String>,
     /// Only with this model
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", conflicts_with_all = ["contents", "next"])]
     model: Option<String>,
     /// Print JSON instead of text
     #[arg(long)]
@@ -61,6 +81,9 @@ fn of_scenario(path: &Path, scenario: Option<&str>) -> Result<Results, ReportErr
 }
 
 pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
+    if args.question.is_asked() {
+        return session::answer(args);
+    }
     let results = of_scenario(&args.results, args.scenario.as_deref())?;
     let strategy = args.strategy.as_deref().map(|s| label(s, &results));
     let filter = reports::Filter {

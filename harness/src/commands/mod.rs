@@ -134,7 +134,7 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Record the traffic between an agent and its provider
     Record(record::RecordArgs),
-    /// Show where a fact was lost, with the text before and after
+    /// Show where a fact was lost, or the contents, rules and next cost of a session
     Explain(explain::ExplainArgs),
     /// Show the differences between two results
     Compare(gate::CompareArgs),

@@ -294,15 +294,32 @@ fn misses(out: &mut String, v: &Validated) {
         let _ = writeln!(out, "  misses        none");
         return;
     }
-    let by_cause: Vec<String> = v.causes.iter().map(|(c, n)| format!("{} {n}", c.name())).collect();
-    let _ = writeln!(out, "  misses        {}: {}", v.misses.len(), by_cause.join(", "));
+    let usd: f64 = v.causes.values().map(|c| c.usd).sum();
+    let _ = writeln!(
+        out,
+        "  misses        {}, {usd:.4} USD more than reads from the cache",
+        v.misses.len()
+    );
+    let mut causes: Vec<_> = v.causes.iter().collect();
+    causes.sort_by(|a, b| b.1.usd.total_cmp(&a.1.usd).then(a.0.cmp(b.0)));
+    for (cause, total) in causes {
+        let _ = writeln!(
+            out,
+            "    {:<20} {:>5} × {:>10} tokens not read {:>10.4} USD",
+            cause.name(),
+            total.misses,
+            total.tokens,
+            total.usd
+        );
+    }
     for m in &v.misses {
         let gap = m.gap_s.map_or("n/a".into(), |s| format!("{s:.0} s"));
         let right = if m.predicted { "predicted" } else { "NOT predicted" };
+        let usd = m.usd.map_or("n/a".into(), |usd| format!("{usd:.4} USD"));
         let _ = writeln!(
             out,
-            "    line {:<6} after {gap:<8} left {:>8} read {:>8} predicted {:>8}   {right}   {}: \
-             {}",
+            "    line {:<6} after {gap:<8} left {:>8} read {:>8} predicted {:>8}   {usd:>10}   \
+             {right}   {}: {}",
             m.line,
             m.left,
             m.read,

@@ -26,6 +26,7 @@ mod corpora;
 mod determinism;
 mod embedding;
 mod exec;
+mod explain_session;
 mod fake_agent;
 mod faults;
 mod files;

@@ -22,7 +22,7 @@ const FIGURES: [&str; 7] = [
 ];
 
 /// Returns the path of the published vocabulary, which is part of our tokenizer package.
-fn vocabulary() -> PathBuf {
+pub(crate) fn vocabulary() -> PathBuf {
     let told = Command::new("rustc").arg("-vV").output().unwrap().stdout;
     let told = String::from_utf8(told).unwrap();
     let host = told.lines().find_map(|l| l.strip_prefix("host: ")).expect("a host");

@@ -158,6 +158,20 @@ pub(crate) fn rows(
     })
 }
 
+/// Formats a single table, with the same cells as the other files.
+pub(crate) fn table_text(
+    head: &[&str],
+    rows: impl Iterator<Item = Vec<Cell>>,
+) -> Result<String, ReportError> {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    out.write_record(head).map_err(io::Error::from)?;
+    for row in rows {
+        out.write_record(row.into_iter().map(text)).map_err(io::Error::from)?;
+    }
+    let bytes = out.into_inner().map_err(|e| e.into_error())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 fn text(cell: Cell) -> String {
     match cell {
         Cell::Int(n) => n.to_string(),

@@ -79,6 +79,10 @@ pub struct Miss {
     pub predicted_read: u64,
     /// True if the prediction was exact.
     pub predicted: bool,
+    /// Tokens of this prompt that the previous call left in the cache and that were not read.
+    pub missed: u64,
+    /// Their cost above a read from the cache, USD. `None` without a known price.
+    pub usd: Option<f64>,
     pub cause: Cause,
     pub evidence: String,
 }
@@ -126,6 +130,7 @@ impl<'a> Evidence<'a> {
             return None;
         }
         let gap_ms = call.sent_ms.zip(before.began_ms).map(|(a, b)| a - b);
+        let missed = left.min(cached_part(call, &rule)).saturating_sub(read);
         let (cause, evidence) = self.cause(i, p, gap_ms, left, predicted);
         Some(Miss {
             line: call.line,
@@ -137,6 +142,8 @@ impl<'a> Evidence<'a> {
             read,
             predicted_read: predicted.read,
             predicted: exact,
+            missed,
+            usd: surcharge(call, missed),
             cause,
             evidence,
         })
@@ -261,6 +268,19 @@ impl<'a> Evidence<'a> {
             None => format!("{} tokens fewer than the call before had left", left - read),
         }
     }
+}
+
+/// Returns the cost of `missed` tokens of a prompt above a read from the cache, USD. Tokens that were
+/// not read are written first.
+fn surcharge(call: &ModelCall, missed: u64) -> Option<f64> {
+    let model = model::find_recorded(&call.model)?;
+    let c = &call.counters;
+    let written = missed.min(c.write);
+    let cost = |read: u64, write: u64, input: u64| {
+        model::cost(model, &super::usage(c, input, read, write)).total()
+    };
+    let paid = cost(c.read, c.write, c.input);
+    Some(paid - cost(c.read + missed, c.write - written, c.input - (missed - written).min(c.input)))
 }
 
 /// Returns the first call with thinking of the previous turn, if a new turn drops thinking.

@@ -55,6 +55,30 @@ pub struct InputCost {
     pub unpriced_calls: usize,
 }
 
+/// Misses of one cause.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct CauseTotal {
+    pub misses: usize,
+    /// Tokens that could have been read from the cache.
+    pub tokens: u64,
+    /// Their cost above a read, USD; without calls of models without a known price.
+    pub usd: f64,
+}
+
+impl CauseTotal {
+    fn add(&mut self, other: CauseTotal) {
+        self.misses += other.misses;
+        self.tokens += other.tokens;
+        self.usd += other.usd;
+    }
+}
+
+impl From<&Miss> for CauseTotal {
+    fn from(miss: &Miss) -> CauseTotal {
+        CauseTotal { misses: 1, tokens: miss.missed, usd: miss.usd.unwrap_or_default() }
+    }
+}
+
 /// Maximum number of steps between a hit and its prediction that counts as near. Providers that
 /// cache in steps hit a few steps too early.
 const NEAR_STEPS: u64 = 4;
@@ -92,7 +116,7 @@ pub struct Validated {
     pub write_predicted: Option<u64>,
     /// Tokens written by the compared calls, by the counters.
     pub write_actual: Option<u64>,
-    pub causes: BTreeMap<Cause, usize>,
+    pub causes: BTreeMap<Cause, CauseTotal>,
     /// All misses in file order.
     pub misses: Vec<Miss>,
     /// Bias of our token counts.
@@ -212,7 +236,7 @@ pub fn validate(r: &Calls, options: PredictOptions) -> Validated {
                     }
                 }
                 if let Some(m) = evidence.miss(i, q, p, line.exact) {
-                    *v.causes.entry(m.cause).or_default() += 1;
+                    v.causes.entry(m.cause).or_default().add((&m).into());
                     v.misses.push(m);
                 }
             }
@@ -232,7 +256,8 @@ const PATTERN: (usize, f64) = (3, 0.1);
 /// Classifies the route by the counters if no ids identify it. With a single cache, recent writes
 /// are read. With several caches at one address, this happens only by chance.
 fn judge_by_pattern(v: &mut Validated) {
-    let odd = v.causes.get(&Cause::Unexplained).copied().unwrap_or(0);
+    let unexplained = v.causes.get(&Cause::Unexplained).copied().unwrap_or_default();
+    let odd = unexplained.misses;
     if odd < PATTERN.0 || (odd as f64) < PATTERN.1 * v.compared as f64 {
         return;
     }
@@ -246,7 +271,19 @@ fn judge_by_pattern(v: &mut Validated) {
         m.cause = Cause::Gateway;
     }
     v.causes.remove(&Cause::Unexplained);
-    *v.causes.entry(Cause::Gateway).or_default() += odd;
+    v.causes.entry(Cause::Gateway).or_default().add(unexplained);
+}
+
+/// Returns input tokens by kind, with the lifetime of the writes in counters.
+fn usage(counters: &Counters, input: u64, read: u64, write: u64) -> Usage {
+    let long = counters.is_long() == Some(true);
+    Usage {
+        input,
+        cache_read: read,
+        cache_write: if long { 0 } else { write },
+        cache_write_1h: if long { write } else { 0 },
+        ..Usage::default()
+    }
 }
 
 impl InputCost {
@@ -255,17 +292,10 @@ impl InputCost {
             self.unpriced_calls += 1;
             return;
         };
-        let long = call.counters.is_long() == Some(true);
-        let usage = |input: u64, read: u64, write: u64| Usage {
-            input,
-            cache_read: read,
-            cache_write: if long { 0 } else { write },
-            cache_write_1h: if long { write } else { 0 },
-            ..Usage::default()
-        };
         let c = &call.counters;
-        self.counters_usd += model::cost(model, &usage(c.input, c.read, c.write)).total();
-        self.predicted_usd += model::cost(model, &usage(p.input, p.read, p.write)).total();
+        let usd = |input, read, write| model::cost(model, &usage(c, input, read, write)).total();
+        self.counters_usd += usd(c.input, c.read, c.write);
+        self.predicted_usd += usd(p.input, p.read, p.write);
     }
 }
 
