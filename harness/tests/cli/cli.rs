@@ -155,6 +155,9 @@ fn imported_recording_has_the_same_figures() {
 }
 
 /// Imports every recording of the test data without flags, and runs it directly and as imported.
+const CURSOR_TRANSCRIPT: &str = "cursor/agent-transcripts/c0c0c0c0-0000-4000-8000-000000000003/\
+                                 c0c0c0c0-0000-4000-8000-000000000003.jsonl";
+
 #[test]
 fn recordings_of_every_format_import_and_run() {
     let here = CommandFolder::new();
@@ -166,8 +169,15 @@ fn recordings_of_every_format_import_and_run() {
         ("cline-sdk/1764345600000_abc12.messages.json", 1),
         ("codex/cache-writes.jsonl", 1),
         ("codex/codemie-rollout-019e1625.jsonl", 1),
+        ("crush/dbos-transact-golang.sql", 1),
+        ("crush/port.sql", 2),
         ("ctxbench-record/port.jsonl", 1),
+        (CURSOR_TRANSCRIPT, 1),
+        ("cursor/state.sql", 1),
         ("gemini-cli/session-2026-01-16T11-01-37b7abef.json", 1),
+        ("goose/20251128_1.json", 1),
+        ("goose/older.jsonl", 1),
+        ("goose/port.sql", 3),
         ("inspect-ai/shop.eval", 2),
         ("inspect-ai/shop.json", 2),
         ("messages/anthropic-messages.json", 1),
@@ -175,6 +185,7 @@ fn recordings_of_every_format_import_and_run() {
         ("messages/openai-responses.json", 1),
         ("kimi-code/agent-sessions-wire.jsonl", 1),
         ("mini-swe-agent/github_issue.traj.json", 1),
+        ("openclaw/openclaw-agent.sql", 2),
         ("openclaw/session.jsonl", 1),
         ("opencode/s2_multiturn.export.json", 1),
         ("openhands/output.jsonl", 3),
@@ -182,8 +193,11 @@ fn recordings_of_every_format_import_and_run() {
         ("qwen-code/chat.jsonl", 1),
         ("qwen-code/compressed.jsonl", 1),
         ("roo-code/0a0a0a0a-0000-4000-8000-000000000005/api_conversation_history.json", 1),
+        ("roo-code/0a0a0a0a-0000-4000-8000-000000000005/ui_messages.json", 1),
         ("swe-agent/marshmallow-1867-function-calling.traj", 1),
         ("swe-agent/pydicom-1458-text.traj", 1),
+        ("zed/thread.json", 1),
+        ("zed/threads.sql", 1),
     ];
     for folder in std::fs::read_dir(data("recordings")).unwrap() {
         let name = folder.unwrap().file_name().into_string().unwrap();
@@ -191,7 +205,11 @@ fn recordings_of_every_format_import_and_run() {
         assert!(tried || name == "README.md", "no file of {name} is tried");
     }
     for (n, (path, sessions)) in all.into_iter().enumerate() {
-        let path = data("recordings").join(path).display().to_string();
+        let path = match path.ends_with(".sql") {
+            true => common::database(&here, path),
+            false => data("recordings").join(path),
+        };
+        let path = path.display().to_string();
         let import = here.run("import -o s.jsonl --force").arg(&path).ok();
         import.stderr_contains(&["recordings of"]);
         let written = here.read("s.jsonl");

@@ -7,15 +7,20 @@
 mod actions;
 mod aider;
 mod atif;
+mod blocks;
 mod claude_code;
 mod cline;
 mod codex;
+mod crush;
+mod cursor;
 #[cfg(test)]
 mod damage_tests;
+mod database;
 pub mod exchanges;
 mod foreign;
 mod format;
 mod gemini_cli;
+mod goose;
 mod inspect_ai;
 mod json;
 mod kimi_code;
@@ -38,6 +43,7 @@ mod swe_agent;
 pub(crate) mod testing;
 pub(crate) mod time;
 mod unpack;
+mod zed;
 
 pub use foreign::program as foreign_program;
 pub use format::Format;
@@ -62,6 +68,10 @@ pub static ALL: &[&Format] = &[
     &inspect_ai::FORMAT,
     &swe_agent::FORMAT,
     &mini_swe_agent::FORMAT,
+    &cursor::FORMAT,
+    &goose::FORMAT,
+    &crush::FORMAT,
+    &zed::FORMAT,
     &opencode::FORMAT,
     &openhands::FORMAT,
     &gemini_cli::FORMAT,

@@ -99,6 +99,14 @@ impl RecordingStep {
         let what = StepKind::Reply(RecordingReply { counters, model, ..call });
         RecordingStep { view: View::Calls, ..RecordingStep::new(line, None, what) }
     }
+
+    /// Sets the identity of a call of which only the cost is known.
+    pub(super) fn called(mut self, id: &str) -> RecordingStep {
+        if let StepKind::Reply(RecordingReply { counters: Ok(counters), .. }) = &mut self.what {
+            *counters = std::mem::take(counters).called(id);
+        }
+        self
+    }
 }
 
 /// Views that contain a step.
