@@ -222,7 +222,7 @@ fn damaged_databases_are_refused_or_read_in_part() {
         }
         // In memory it cannot be read.
         let e = format.import_all(&Source::of_bytes(&whole, name)).unwrap_err().to_string();
-        assert!(e.contains("not a file on disk; expected a database of"), "{e}");
+        assert!(e.contains("not a file on disk); expected a database of"), "{e}");
     }
 }
 

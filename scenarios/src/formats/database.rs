@@ -33,7 +33,8 @@ impl<'a> Database<'a> {
     /// Opens the database of the program with this title. Fails for sources that are not on disk.
     pub(super) fn open(source: &'a Source<'_>, title: &'static str) -> Result<Self, InputError> {
         let file = source.name();
-        let path = source.path().ok_or_else(|| wrong("it is not a file on disk", title, file))?;
+        let path =
+            source.path().ok_or_else(|| unreadable(&"it is not a file on disk", title, file))?;
         let opened = open(path).and_then(|mut db| guard(&mut db, MAX_STEPS).map(|()| db));
         let connection = opened.map_err(|e| unreadable(&e, title, file))?;
         Ok(Database { connection, file, title })
@@ -44,15 +45,34 @@ impl<'a> Database<'a> {
         unreadable(&e, self.title, self.file)
     }
 
+    /// Returns the sessions of a table, with these columns of their ids and of their parents' ids.
+    pub(super) fn sessions(
+        &self,
+        table: &str,
+        [id, parent]: [&str; 2],
+        columns: &str,
+        rest: &str,
+    ) -> Result<Vec<Stored>, InputError> {
+        let rows = self.rows(table, &format!("{id}, {parent}, {columns}"), rest, None)?;
+        let stored = |row: Map<String, Value>| Stored {
+            id: string(&row, id).unwrap_or_default(),
+            parent: string(&row, parent),
+            call: None,
+            row,
+        };
+        Ok(rows.into_iter().map(stored).collect())
+    }
+
     /// Returns rows of a table as objects of those `columns` that it has and that are not null.
-    /// `rest` is the SQL that selects and sorts them, with `?1` for the parameter.
+    /// `columns` is a list as in SQL; `rest` selects and sorts the rows, with `?1` for the parameter.
     pub(super) fn rows(
         &self,
         table: &str,
-        columns: &[&str],
+        columns: &str,
         rest: &str,
         parameter: Option<&str>,
     ) -> Result<Vec<Map<String, Value>>, InputError> {
+        let columns: Vec<&str> = columns.split(", ").collect();
         let read = || {
             let sql = format!("SELECT name FROM pragma_table_info('{table}')");
             let mut statement = self.connection.prepare_cached(&sql)?;
@@ -74,14 +94,10 @@ impl<'a> Database<'a> {
     }
 }
 
-fn wrong(what: &str, title: &str, file: &str) -> InputError {
-    let expected = format!("a database of {title}, whole");
-    InputError::new(1, what, expected, format!("close {title}, and copy it with its -wal file"))
-        .at(file)
-}
-
-fn unreadable(e: &rusqlite::Error, title: &str, file: &str) -> InputError {
-    wrong(&format!("it cannot be read ({e})"), title, file)
+fn unreadable(why: &dyn std::fmt::Display, title: &str, file: &str) -> InputError {
+    let (what, expected) = (format!("it cannot be read ({why})"), format!("a database of {title}"));
+    let fix = format!("close {title}, and copy it with its -wal file");
+    InputError::new(1, what, expected, fix).at(file)
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {

@@ -96,8 +96,13 @@ impl RecordingStep {
         let billing = Billing { told_usd: Some(usd), ..Billing::default() };
         let counters = Ok(Counters { billing, ..Counters::default() });
         let call = RecordingReply::new(format!("cost on line {line}"), Vec::new());
-        let what = StepKind::Reply(RecordingReply { counters, model, ..call });
-        RecordingStep { view: View::Calls, ..RecordingStep::new(line, None, what) }
+        RecordingStep::of_call(line, None, RecordingReply { counters, model, ..call })
+    }
+
+    /// Creates a call without a reply in the conversation.
+    pub(super) fn of_call(line: usize, stamp: Option<String>, reply: RecordingReply) -> Self {
+        let step = RecordingStep::new(line, stamp, StepKind::Reply(reply));
+        RecordingStep { view: View::Calls, ..step }
     }
 
     /// Sets the identity of a call of which only the cost is known.

@@ -285,8 +285,7 @@ fn alone(
         counters: Ok(counters),
         ..RecordingReply::new(response, vec![])
     };
-    let stamp = at_ms.and_then(|ms| time::of_epoch(ms as f64));
-    RecordingStep { view: View::Calls, ..RecordingStep::new(line, stamp, StepKind::Reply(reply)) }
+    RecordingStep::of_call(line, at_ms.and_then(|ms| time::of_epoch(ms as f64)), reply)
 }
 
 #[cfg(test)]

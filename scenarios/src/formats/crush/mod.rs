@@ -38,20 +38,16 @@ const SHAPE: Shape = Shape {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let db = Database::open(source, FORMAT.title)?;
-    let columns = ["id", "parent_session_id", "title", "cost", "summary_message_id"];
-    let stored = |row: Map<String, Value>| Stored {
-        id: string(&row, "id").unwrap_or_default(),
-        parent: string(&row, "parent_session_id"),
-        call: str_of(&row, "id").and_then(|id| Some(id.split_once("$$")?.1.to_string())),
-        row,
-    };
-    let rows = db.rows("sessions", &columns, "ORDER BY created_at, id", None)?;
-    let sessions: Vec<Stored> = rows.into_iter().map(stored).collect();
+    let (ids, columns) = (["id", "parent_session_id"], "title, cost, summary_message_id");
+    let mut sessions = db.sessions("sessions", ids, columns, "ORDER BY created_at, id")?;
+    for session in &mut sessions {
+        session.call = session.id.split_once("$$").map(|(_, call)| call.to_string());
+    }
     let spent = |s: &Stored| s.row.get("cost").and_then(Value::as_f64).unwrap_or_default();
     let read = |session: &Stored| {
-        let columns = ["id", "role", "parts", "model", "created_at", "is_summary_message"];
+        let columns = "id, role, parts, model, created_at, is_summary_message";
         let rest = "WHERE session_id = ?1 ORDER BY created_at, rowid";
-        let messages = db.rows("messages", &columns, rest, Some(&session.id))?;
+        let messages = db.rows("messages", columns, rest, Some(&session.id))?;
         let mut out = Recording { title: string(&session.row, "title"), ..Recording::default() };
         let newest = str_of(&session.row, "summary_message_id");
         out.steps = (1..).zip(&messages).map(|(n, m)| step(n, m, newest)).collect();

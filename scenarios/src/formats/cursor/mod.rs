@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use super::blocks::{self, Block, Shape, typed};
+use super::blocks::{self, Block, Shape};
 use super::database::{self, Database, Stored, has_tables, json_in};
 use super::source::DATABASE;
 use crate::formats::prelude::*;
@@ -31,22 +31,15 @@ const BUBBLE: Shape = Shape {
     blocks: &[
         ("", Block::Thought(&["/thinking/text", "/thinking"], &["/thinking/signature"])),
         ("", Block::Text(&["/text"])),
-        (
-            "",
-            Block::Call(
-                &["/toolFormerData/toolCallId"],
-                &["/toolFormerData/name"],
-                &["/toolFormerData/rawArgs", "/toolFormerData/params"],
-            ),
-        ),
-        (
-            "",
-            Block::Result(
-                &["/toolFormerData/toolCallId"],
-                &["/toolFormerData/result", "/toolFormerData/error"],
-                &["/toolFormerData/error"],
-            ),
-        ),
+    ],
+};
+
+/// Call and result of a bubble.
+const TOOL: Shape = Shape {
+    kind: |bubble| Some(("", &bubble["toolFormerData"])),
+    blocks: &[
+        ("", Block::Call(&["/toolCallId"], &["/name"], &["/rawArgs", "/params"])),
+        ("", Block::Result(&["/toolCallId"], &["/result", "/error"], &["/error"])),
     ],
 };
 
@@ -62,7 +55,7 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
     // The keys below a prefix, which ends with a colon. A semicolon follows a colon.
     let below = |prefix: &str| {
         let range = "WHERE key >= ?1 || ':' AND key < ?1 || ';' ORDER BY key";
-        db.rows("cursorDiskKV", &["key", "value"], range, Some(prefix))
+        db.rows("cursorDiskKV", "key, value", range, Some(prefix))
     };
     let mut sessions: Vec<(Option<u64>, Stored)> = Vec::new();
     for row in below("composerData")? {
@@ -82,7 +75,7 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
     let sessions: Vec<Stored> = sessions.into_iter().map(|(_, stored)| stored).collect();
     let read = |session: &Stored| {
         let key = format!("composerData:{}", session.id);
-        let rows = db.rows("cursorDiskKV", &["value"], "WHERE key = ?1", Some(&key))?;
+        let rows = db.rows("cursorDiskKV", "value", "WHERE key = ?1", Some(&key))?;
         let chat = rows.first().map(|row| json_in(row, "value")).unwrap_or_default();
         let bubble = |row: Map<String, Value>| {
             let id = str_of(&row, "key")?.rsplit_once(':')?.1.to_string();
@@ -127,7 +120,7 @@ fn chat_of(id: &str, chat: &Value, bubbles: &HashMap<String, Value>) -> Recordin
         }
         let is_result = |piece: &MessagePart| matches!(piece, MessagePart::Result { .. });
         let (results, pieces): (Vec<_>, Vec<_>) =
-            BUBBLE.parts(bubble).into_iter().partition(is_result);
+            [BUBBLE, TOOL].iter().flat_map(|shape| shape.parts(bubble)).partition(is_result);
         if bubble["type"] == 1 {
             open = None;
             push(StepKind::question(own, pieces));
@@ -164,22 +157,9 @@ fn is_line(o: &Map<String, Value>) -> bool {
     is_message && !["type", "uuid", "session_id"].iter().any(|key| o.contains_key(*key)) || is_end
 }
 
-const TRANSCRIPT: Shape = Shape {
-    kind: typed,
-    blocks: &[
-        ("text", Block::Text(&["/text"])),
-        ("thinking", Block::Thought(&["/thinking"], &["/signature"])),
-        ("image", Block::Image(&["/source/data", "/data"], &["/source/media_type", "/mimeType"])),
-    ],
-};
-
 fn read_lines(lines: Vec<RecordedLine>, _file: &str, mut out: Recording) -> Recording {
     for RecordedLine { number, object } in lines {
-        let blocks = object_in(&object, "message").get("content").cloned().unwrap_or_default();
-        let blocks = match blocks {
-            Value::Array(list) => list,
-            one => vec![one],
-        };
+        let blocks = list_of(object_in(&object, "message"), "content");
         let Some(role) = str_of(&object, "role") else { continue };
         let pieces = blocks.iter().flat_map(|block| match block["type"].as_str() {
             Some("tool_use") => {
@@ -188,7 +168,7 @@ fn read_lines(lines: Vec<RecordedLine>, _file: &str, mut out: Recording) -> Reco
                 vec![MessagePart::Unanswered { kind: "tool_use".into(), asked }]
             }
             _ if block["text"] == "[REDACTED]" => vec![MessagePart::Opaque],
-            _ => TRANSCRIPT.parts(block).into_iter().flat_map(typed_by_user).collect(),
+            _ => content(Some(block)).into_iter().flat_map(typed_by_user).collect(),
         });
         let what = blocks::message(role, number, None, None, pieces.collect());
         out.steps.push(RecordingStep::new(number, None, what));

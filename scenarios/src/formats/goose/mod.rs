@@ -60,9 +60,8 @@ const SHAPE: Shape = Shape {
 
 /// Returns whether an object is a session, or a message of one.
 fn is_of_goose(o: &Map<String, Value>) -> bool {
-    let is_message =
-        |o: &Map<_, _>| ["role", "created", "content"].iter().all(|key| o.contains_key(*key));
-    is_message(o) || o.contains_key("working_dir") && o.contains_key("message_count")
+    let has = |keys: &[&str]| keys.iter().all(|key| o.contains_key(*key));
+    has(&["role", "created", "content"]) || has(&["working_dir", "message_count"])
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
@@ -88,20 +87,13 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
 
 fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let db = Database::open(source, FORMAT.title)?;
-    let columns =
-        ["id", "name", "description", "parent_session_id", "model_config_json", "accumulated_cost"];
-    let rows = db.rows("sessions", &columns, "ORDER BY created_at, id", None)?;
-    let stored = |row: Map<String, Value>| Stored {
-        id: string(&row, "id").unwrap_or_default(),
-        parent: string(&row, "parent_session_id"),
-        call: None,
-        row,
-    };
-    let sessions: Vec<Stored> = rows.into_iter().map(stored).collect();
+    let ids = ["id", "parent_session_id"];
+    let columns = "name, description, model_config_json, accumulated_cost";
+    let sessions = db.sessions("sessions", ids, columns, "ORDER BY created_at, id")?;
     let read = |session: &Stored| {
         let (rest, id) = ("WHERE session_id = ?1 ORDER BY id", Some(&*session.id));
-        let columns = ["message_id", "role", "content_json", "created_timestamp", "metadata_json"];
-        let messages = db.rows("messages", &columns, rest, id)?;
+        let columns = "message_id, role, content_json, created_timestamp, metadata_json";
+        let messages = db.rows("messages", columns, rest, id)?;
         let messages = (1..).zip(messages).map(|(number, row)| {
             let object = json!({
                 "id": row.get("message_id"), "role": row.get("role"),
@@ -110,19 +102,10 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
             });
             RecordedLine { number, object: object.as_object().cloned().unwrap_or_default() }
         });
-        let columns = [
-            "id",
-            "created_timestamp",
-            "model",
-            "input_tokens",
-            "output_tokens",
-            "cache_read_tokens",
-            "cache_write_tokens",
-            "cost",
-            "is_compaction",
-        ];
+        let columns = "id, created_timestamp, model, input_tokens, output_tokens, cache_read_tokens, \
+                       cache_write_tokens, cost, is_compaction";
         // Older versions have no ledger.
-        let ledger = db.rows("usage_ledger", &columns, rest, id).unwrap_or_default();
+        let ledger = db.rows("usage_ledger", columns, rest, id).unwrap_or_default();
         let ledger = ledger.into_iter().map(|row| Call::new(&session.id, &row)).collect();
         Ok(recording(&session.row, messages.collect(), ledger, Recording::default()))
     };
@@ -157,13 +140,6 @@ impl Call {
             reply: RecordingReply { model: string(row, "model"), counters, ..reply },
         }
     }
-
-    /// Returns the call as one without a reply in the conversation.
-    fn alone(self, line: usize) -> RecordingStep {
-        let stamp = time::of_epoch(self.at as f64);
-        let step = RecordingStep::new(line, stamp, StepKind::Reply(self.reply));
-        RecordingStep { view: View::Calls, ..step }
-    }
 }
 
 /// Returns the call of a message of this second since 1970.
@@ -185,10 +161,8 @@ fn recording(
     mut ledger: Vec<Call>,
     mut out: Recording,
 ) -> Recording {
-    let config = match info.get("model_config") {
-        Some(config) => config.clone(),
-        None => json_in(info, "model_config_json"),
-    };
+    let config = info.get("model_config").cloned();
+    let config = config.unwrap_or_else(|| json_in(info, "model_config_json"));
     let mut titles = ["name", "description"].iter().filter_map(|key| string(info, key));
     out.title = titles.find(|title| !title.is_empty());
     out.context_window = config.get("context_limit").and_then(tokens);
@@ -259,7 +233,10 @@ fn recording(
         push(what);
     }
     let unanswered = ledger.into_iter().filter(|call| !call.is_taken);
-    out.steps.extend(unanswered.map(|call| call.alone(last)));
+    out.steps.extend(
+        unanswered
+            .map(|call| RecordingStep::of_call(last, time::of_epoch(call.at as f64), call.reply)),
+    );
     out
 }
 

@@ -92,8 +92,8 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
 /// Reads the sessions of a database, in chronological order.
 pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let db = Database::open(source, FORMAT.title)?;
-    let columns = ["id", "title", "parent_id", "time_created"];
-    let mut infos = db.rows("session", &columns, "WHERE id <> ''", None)?;
+    let columns = "id, title, parent_id, time_created";
+    let mut infos = db.rows("session", columns, "WHERE id <> ''", None)?;
     let created = |info: &Map<String, Value>| info.get("time_created").and_then(Value::as_i64);
     infos.sort_by_cached_key(|info| (created(info), id_of(info)));
     read_each(&infos, &|id| messages(&db.connection, id).map_err(|e| db.failed(e)), sink)

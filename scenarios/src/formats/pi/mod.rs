@@ -48,9 +48,8 @@ pub(super) const OPENCLAW: Format = Format {
 fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let db = Database::open(source, OPENCLAW.title)?;
     // A session has a key, and by it a name and the key of its caller.
-    let columns =
-        ["session_key", "current_session_id", "display_name", "label", "parent_session_key"];
-    let nodes = db.rows("session_nodes", &columns, "", None).unwrap_or_default();
+    let columns = "session_key, current_session_id, display_name, parent_session_key";
+    let nodes = db.rows("session_nodes", columns, "", None).unwrap_or_default();
     let node = |key: &str, value: Option<&str>| {
         nodes.iter().find(|node| value.is_some() && str_of(node, key) == value)
     };
@@ -62,19 +61,17 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
         let parent = caller.and_then(|node| string(node, "current_session_id"));
         Stored { id, parent, call: None, row: own }
     };
-    let rows = db.rows("transcript_events", &["session_id"], order, None)?;
+    let rows = db.rows("transcript_events", "session_id", order, None)?;
     let sessions: Vec<Stored> = rows.into_iter().map(stored).collect();
     let read_one = |session: &Stored| {
         let rest = "WHERE session_id = ?1 ORDER BY seq";
-        let rows = db.rows("transcript_events", &["event_json"], rest, Some(&session.id))?;
+        let rows = db.rows("transcript_events", "event_json", rest, Some(&session.id))?;
         let line = |(number, row): (usize, Map<String, Value>)| {
             let object = json_in(&row, "event_json").as_object()?.clone();
             Some(RecordedLine { number, object })
         };
         let lines = (1..).zip(rows).filter_map(line).collect();
-        let mut titles =
-            ["label", "display_name"].iter().filter_map(|key| string(&session.row, key));
-        let title = titles.next();
+        let title = string(&session.row, "display_name");
         Ok(Recording { title, ..read(lines, source.name(), Recording::default()) })
     };
     database::each(&sessions, &read_one, sink)

@@ -50,19 +50,12 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         return sink(thread(&Document::new(&text, source.name()), None));
     }
     let db = Database::open(source, FORMAT.title)?;
-    let columns = ["id", "parent_id", "created_at", "updated_at"];
-    let rows = db.rows("threads", &columns, "", None)?;
-    let stored = |row: Map<String, Value>| Stored {
-        id: string(&row, "id").unwrap_or_default(),
-        parent: string(&row, "parent_id"),
-        call: None,
-        row,
-    };
-    let mut sessions: Vec<Stored> = rows.into_iter().map(stored).collect();
+    let (ids, columns) = (["id", "parent_id"], "created_at, updated_at");
+    let mut sessions = db.sessions("threads", ids, columns, "")?;
     let began = |s: &Stored| string(&s.row, "created_at").or(string(&s.row, "updated_at"));
     sessions.sort_by_cached_key(|s| (began(s), s.id.clone()));
     let read = |session: &Stored| {
-        let rows = db.rows("threads", &["data"], "WHERE id = ?1", Some(&session.id))?;
+        let rows = db.rows("threads", "data", "WHERE id = ?1", Some(&session.id))?;
         let text = rows.first().and_then(|row| str_of(row, "data")).unwrap_or_default();
         thread(&Document::new(text, source.name()), string(&session.row, "created_at"))
     };
@@ -164,10 +157,8 @@ impl ThreadReader {
             what => matches!(what, StepKind::Compaction(_)),
         };
         let parts = self.out.steps.iter().filter(is_uncounted).count() as u64;
-        let all = COUNTERS.map(|name| all.get(name).and_then(tokens).unwrap_or_default());
-        let mut rest =
-            all.into_iter().zip(self.known).map(|(all, known)| all.saturating_sub(known));
-        let rest: [u64; 4] = std::array::from_fn(|_| rest.next().unwrap_or_default());
+        let mut rest = COUNTERS.map(|name| all.get(name).and_then(tokens).unwrap_or_default());
+        rest.iter_mut().zip(self.known).for_each(|(n, known)| *n = n.saturating_sub(known));
         let line = self.out.steps.last().map_or(1, |step| step.line);
         for part in (0..parts).filter(|_| rest != [0; 4]) {
             let [input, read, write, output] =
@@ -179,8 +170,7 @@ impl ThreadReader {
                 counters: Ok(counters.called(&*name)),
                 ..RecordingReply::new(name, vec![])
             };
-            let step = RecordingStep::new(line, None, StepKind::Reply(reply));
-            self.out.steps.push(RecordingStep { view: View::Calls, ..step });
+            self.out.steps.push(RecordingStep::of_call(line, None, reply));
         }
     }
 }
