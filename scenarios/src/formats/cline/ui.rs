@@ -25,11 +25,11 @@ pub(super) fn steps(
         let kind = str_of(m, "say").or(str_of(m, "ask")).unwrap_or_default();
         let what = match kind {
             "api_req_started" => {
-                let used = models.iter().filter(|(from, _)| ms.is_none_or(|ms| *from <= ms));
+                let used = models.iter().rfind(|(from, _)| ms.is_none_or(|ms| *from <= ms));
                 let model = string(object_in(m, "modelInfo"), "modelId");
                 let counters = request(m, task).map(|request| request.counters);
                 reply = RecordingReply {
-                    model: model.or(used.last().map(|(_, name)| name.clone())),
+                    model: model.or(used.map(|(_, name)| name.clone())),
                     counters: known(counters),
                     ..RecordingReply::new(format!("request {}", message.number), Vec::new())
                 };

@@ -8,7 +8,8 @@
 //!   one second, the first that is free counts. Rows without a reply are calls all the same.
 //! - The input of a row includes the tokens read and written, unless it is less than these.
 //! - A user message for the agent alone, with a reply for the agent alone after it, is the summary of
-//!   a compaction; the reply is no call. Messages for nobody but the user were not sent.
+//!   a compaction; the reply is no call. Other messages for the agent alone repeat or replace earlier
+//!   ones. They are left out, like those for nobody but the user.
 
 use super::blocks::{self, Block, Shape, typed};
 use super::database::{self, Database, Stored, has_tables, json_in};
@@ -210,7 +211,7 @@ fn recording(
             }));
             continue;
         }
-        if pieces.is_empty() {
+        if pieces.is_empty() || is_hidden(&m) {
             continue;
         }
         let has_calls = pieces.iter().any(|p| matches!(p, MessagePart::Said(Part::Call(_))));

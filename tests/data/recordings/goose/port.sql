@@ -17,8 +17,9 @@ insert into messages values(7,'msg_7','20251128_1','assistant','[{"type":"text",
 insert into messages values(8,'msg_n','20251128_1','assistant','[{"type":"systemNotification","notificationType":"inlineMessage","msg":"Compacting"}]',1764345649,'{"userVisible":true,"agentVisible":false}');
 insert into messages values(9,'msg_8','20251128_1','user','[{"type":"text","text":"The user asked for the port of server.ts; it is 8443."}]',1764345650,'{"userVisible":false,"agentVisible":true}');
 insert into messages values(10,'msg_9','20251128_1','assistant','[{"type":"text","text":"Your context was compacted. Continue."}]',1764345650,'{"userVisible":false,"agentVisible":true}');
-insert into messages values(11,'msg_10','20251128_1','user','[{"type":"text","text":"And which file sets it in tests?"}]',1764345660,'{"userVisible":true,"agentVisible":true}');
-insert into messages values(12,'msg_11','20251128_1','assistant','[{"type":"text","text":"test/setup.ts sets it."}]',1764345661,'{"userVisible":true,"agentVisible":true}');
+insert into messages values(11,'msg_c','20251128_1','user','[{"type":"text","text":"Which port does server.ts use?"}]',1764345600,'{"userVisible":false,"agentVisible":true}');
+insert into messages values(12,'msg_10','20251128_1','user','[{"type":"text","text":"And which file sets it in tests?"}]',1764345660,'{"userVisible":true,"agentVisible":true}');
+insert into messages values(13,'msg_11','20251128_1','assistant','[{"type":"text","text":"test/setup.ts sets it."}]',1764345661,'{"userVisible":true,"agentVisible":true}');
 insert into messages values(20,'msg_20','20251128_2','user','[{"type":"text","text":"Look for other ports"}]',1764345603,'{"userVisible":true,"agentVisible":true}');
 insert into messages values(21,'msg_21','20251128_2','assistant','[{"type":"text","text":"No other ports."}]',1764345604,'{"userVisible":true,"agentVisible":true}');
 insert into messages values(30,NULL,'20251127_1','user','[{"type":"text","text":"Hello"}]',1764259200,NULL);
