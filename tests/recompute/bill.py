@@ -10,6 +10,8 @@ Python 3.11.
 
 import json
 import re
+import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -376,7 +378,82 @@ def opencode(path):
                     "input": t["input"], "output": t["output"] + t.get("reasoning", 0), "read": c.get("read", 0), "write": c.get("write", 0)}
 
 
+def rows_of(path, table):
+    db = sqlite3.connect(path)
+    db.row_factory = sqlite3.Row
+    return [dict(row) for row in db.execute(f"select * from {table}")]
+
+
+def crush(path):
+    # A session's cost has that of the sessions that it called.
+    for s in rows_of(path, "sessions"):
+        if s["cost"] and not s["parent_session_id"]:
+            yield s["id"], None, {"told": s["cost"]}
+
+
+def goose(path):
+    if path.suffix == ".json":
+        s = json.loads(path.read_text())
+        return iter([(f"{path}", None, {"told": s["accumulated_cost"]})])
+    return goose_ledger(path)
+
+
+def goose_ledger(path):
+    calls = rows_of(path, "usage_ledger")
+    for u in calls:
+        read, write = u["cache_read_tokens"] or 0, u["cache_write_tokens"] or 0
+        plain = u["input_tokens"] - (read + write if u["input_tokens"] >= read + write else 0)
+        yield str(u["id"]), u["model"], {"input": plain, "read": read, "write": write, "output": u["output_tokens"]}
+    for s in rows_of(path, "sessions"):
+        if s["accumulated_cost"] and s["id"] not in {u["session_id"] for u in calls}:
+            yield s["id"], None, {"told": s["accumulated_cost"]}
+
+
+def zed(path):
+    # The sum of a thread. The samples are too small for prices of long prompts, and the compressed one is `thread.json`.
+    is_db = path.suffix == ".db"
+    threads = [t["data"] for t in rows_of(path, "threads") if t["data_type"] == "json"] if is_db else [path.read_text()]
+    for thread in map(json.loads, threads):
+        u = thread["cumulative_token_usage"]
+        yield str(thread["messages"][0]), thread["model"]["model"], {
+            "input": u["input_tokens"], "read": u.get("cache_read_input_tokens", 0),
+            "write": u.get("cache_creation_input_tokens", 0), "output": u["output_tokens"]}
+
+
+def cursor(path):
+    for row in rows_of(path, "cursorDiskKV"):
+        if row["key"].startswith("composerData:"):
+            for model, u in json.loads(row["value"]).get("usageData", {}).items():
+                yield row["key"] + model, None, {"told": u["costInCents"] / 100}
+
+
+def openclaw(path):
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / "lines.jsonl"
+        text.write_text("\n".join(row["event_json"] for row in rows_of(path, "transcript_events")))
+        yield from pi(text)
+
+
+DATABASES = [(cursor, "cursorDiskKV"), (goose, "content_json"), (crush, "summary_message_id"), (zed, "data_type"),
+             (openclaw, "transcript_events")]
+
+
+def built(folder, unpacked):
+    """A copy of a folder with the databases that its SQL files describe."""
+    if not any(folder.glob("*.sql")):
+        return folder
+    copy = Path(shutil.copytree(folder, Path(unpacked) / folder.name))
+    for sql in copy.glob("*.sql"):
+        db = sqlite3.connect(sql.with_suffix(".db"))
+        db.executescript(sql.read_text())
+        db.close()
+    return copy
+
+
 def reader_of(path):
+    if path.suffix == ".db":
+        schema = str(rows_of(path, "sqlite_master"))
+        return next(read for read, mark in DATABASES if mark in schema)
     head = path.read_text(errors="replace")[:4000]
     if path.name == "api_conversation_history.json" or path.name.startswith("context"):
         return None
@@ -401,7 +478,7 @@ def reader_of(path):
         ('"copilot-agent"', copilot_cli), ('"responderUsername"', copilot_vscode), ('"type":"init"', gemini_stream),
         ('"type":"session_start"', None),
         ('"ctxbench_recording"', recorder), ('"token_usages"', openhands), ('"schema_version": "ATIF', atif), ('"instance_id"', openhands),
-        ('"usageMetadata"', qwen), ('"sessionId":', claude_code), ('"projectHash"', None), ('"type":"session"', pi),
+        ('"accumulated_cost"', goose), ('"request_token_usage"', zed), ('"usageMetadata"', qwen), ('"sessionId":', claude_code), ('"projectHash"', None), ('"type":"session"', pi),
         ('"originator"', codex), ('"session_meta"', codex), ('"eval"', inspect_ai), ('"projectID"', opencode), ('"messages"', conversations), ('"output"', conversations),
     ]
     if '"projectHash"' in head:
@@ -417,6 +494,7 @@ def main():
 def compared(folders, unpacked):
     prices, failed = Prices(), False
     for folder in folders:
+        folder = built(folder, unpacked)
         files = [folder] if folder.is_file() else []
         # A session has the files of its subagents in a folder of its name.
         within = folder.with_suffix("") if files else folder

@@ -51,6 +51,32 @@ fn each_call_is_billed_once_and_for_what_it_costs() {
 }
 
 #[test]
+fn databases_are_billed_by_their_counters_or_their_own_sums() {
+    let here = CommandFolder::new();
+    // Sonnet 4.5 at 3, 3.75, 0.30 and 15 USD per million, and Haiku 4.5 at 1 and 5.
+    let goose = (10.0 + 9.0 + 29.0 + 9.0 + 1_000.0) * 3.0
+        + (14_000.0 + 120.0 + 9_300.0 + 800.0) * 3.75
+        + (14_000.0 + 14_120.0 + 400.0) * 0.3
+        + (60.0 + 40.0 + 150.0 + 30.0 + 5.0) * 15.0
+        + 300.0
+        + 6.0 * 5.0;
+    let zed = (57.0 + 3_000.0) * 3.0 + 23_420.0 * 3.75 + 28_120.0 * 0.3 + (280.0 + 5.0) * 15.0;
+    for (recording, usd) in [
+        // An older session without a ledger has its own sum.
+        ("goose/port.sql", goose / 1e6 + 0.02),
+        ("zed/threads.sql", zed / 1e6),
+        ("crush/port.sql", 0.1094),
+        ("crush/dbos-transact-golang.sql", 0.020_346_25),
+        ("cursor/state.sql", 0.11),
+    ] {
+        let path = common::database(&here, recording);
+        let listed = here.run("list sessions --json").arg(path.display().to_string()).ok();
+        let found = dollars(&json_lines(&listed.stdout));
+        assert!((found - usd).abs() < 1e-6, "{recording}: {found} instead of {usd}");
+    }
+}
+
+#[test]
 fn copies_count_as_one_session() {
     let mut all: Vec<_> = ["a", "b"]
         .map(|id| {

@@ -155,6 +155,9 @@ fn imported_recording_has_the_same_figures() {
 }
 
 /// Imports every recording of the test data without flags, and runs it directly and as imported.
+const CURSOR_TRANSCRIPT: &str = "cursor/agent-transcripts/c0c0c0c0-0000-4000-8000-000000000003/\
+                                 c0c0c0c0-0000-4000-8000-000000000003.jsonl";
+
 #[test]
 fn recordings_of_every_format_import_and_run() {
     let here = CommandFolder::new();
@@ -176,6 +179,13 @@ fn recordings_of_every_format_import_and_run() {
         ("gemini-cli/session-2026-01-16T11-01-37b7abef.json", 1),
         ("gemini-stream/one-call.jsonl", 1),
         ("gemini-stream/two-calls.jsonl", 1),
+        ("crush/dbos-transact-golang.sql", 1),
+        ("crush/port.sql", 2),
+        (CURSOR_TRANSCRIPT, 1),
+        ("cursor/state.sql", 1),
+        ("goose/20251128_1.json", 1),
+        ("goose/older.jsonl", 1),
+        ("goose/port.sql", 3),
         ("inspect-ai/shop.eval", 2),
         ("inspect-ai/shop.json", 2),
         ("messages/anthropic-messages.json", 1),
@@ -184,6 +194,7 @@ fn recordings_of_every_format_import_and_run() {
         ("kimi-code/agent-sessions-wire.jsonl", 1),
         ("kimi-cli/0f0f0f0f-0000-4000-8000-00000000000a/wire.jsonl", 1),
         ("mini-swe-agent/github_issue.traj.json", 1),
+        ("openclaw/openclaw-agent.sql", 2),
         ("openclaw/session.jsonl", 1),
         ("opencode/s2_multiturn.export.json", 1),
         ("openhands/output.jsonl", 3),
@@ -192,8 +203,11 @@ fn recordings_of_every_format_import_and_run() {
         ("qwen-code/compressed.jsonl", 1),
         ("qwen-code/project/chats/0d0d0d0d-0000-4000-8000-000000000008.jsonl", 1),
         ("roo-code/0a0a0a0a-0000-4000-8000-000000000005/api_conversation_history.json", 1),
+        ("roo-code/0a0a0a0a-0000-4000-8000-000000000005/ui_messages.json", 1),
         ("swe-agent/marshmallow-1867-function-calling.traj", 1),
         ("swe-agent/pydicom-1458-text.traj", 1),
+        ("zed/thread.json", 1),
+        ("zed/threads.sql", 1),
     ];
     for folder in std::fs::read_dir(data("recordings")).unwrap() {
         let name = folder.unwrap().file_name().into_string().unwrap();
@@ -201,7 +215,11 @@ fn recordings_of_every_format_import_and_run() {
         assert!(tried || name == "README.md", "no file of {name} is tried");
     }
     for (n, (path, sessions)) in all.into_iter().enumerate() {
-        let path = data("recordings").join(path).display().to_string();
+        let path = match path.ends_with(".sql") {
+            true => common::database(&here, path),
+            false => data("recordings").join(path),
+        };
+        let path = path.display().to_string();
         let import = here.run("import -o s.jsonl --force").arg(&path).ok();
         import.stderr_contains(&["recordings of"]);
         let written = here.read("s.jsonl");

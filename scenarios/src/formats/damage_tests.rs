@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use rusqlite::Connection;
 use serde_json::Value;
 
 use super::*;
@@ -31,9 +32,17 @@ const SAMPLES: &[(&str, &str)] = &[
     ("atif", "atif/agent/trajectory.json"),
     ("cline", "cline/api_conversation_history.json"),
     ("cline", "roo-code/0a0a0a0a-0000-4000-8000-000000000005/api_conversation_history.json"),
+    ("cline", "roo-code/0a0a0a0a-0000-4000-8000-000000000005/ui_messages.json"),
     ("cline", "cline-sdk/1764345600000_abc12.messages.json"),
     ("aider", "aider/read-only-files.aider.chat.history.md"),
     ("opencode", "opencode/s2_multiturn.export.json"),
+    (
+        "cursor",
+        "cursor/agent-transcripts/c0c0c0c0-0000-4000-8000-000000000003/c0c0c0c0-0000-4000-8000-000000000003.jsonl",
+    ),
+    ("goose", "goose/20251128_1.json"),
+    ("goose", "goose/older.jsonl"),
+    ("zed", "zed/thread.json"),
     ("openhands", "openhands/output.jsonl"),
     ("gemini-cli", "gemini-cli/session-2026-01-16T11-01-37b7abef.json"),
     ("qwen-code", "qwen-code/chat.jsonl"),
@@ -45,9 +54,22 @@ const SAMPLES: &[(&str, &str)] = &[
     ("anthropic-messages", "messages/anthropic-messages.json"),
 ];
 
+/// Databases as SQL, below `tests/data/recordings`.
+const DATABASES: &[(&str, &str)] = &[
+    ("cursor", "cursor/state.sql"),
+    ("goose", "goose/port.sql"),
+    ("crush", "crush/port.sql"),
+    ("zed", "zed/threads.sql"),
+    ("openclaw", "openclaw/openclaw-agent.sql"),
+];
+
 fn read(format: &Format, bytes: &[u8], name: &str) -> Vec<Result<Loaded, InputError>> {
+    read_source(format, &Source::of_bytes(bytes, name))
+}
+
+fn read_source(format: &Format, source: &Source<'_>) -> Vec<Result<Loaded, InputError>> {
     let mut out = Vec::new();
-    format.import(&Source::of_bytes(bytes, name), |one| {
+    format.import(source, |one| {
         out.push(one.map(|mut loaded| {
             autofacts::add(&mut loaded.session);
             loaded
@@ -88,40 +110,129 @@ fn in_json(text: &str, to: &dyn Fn(&Value) -> Option<Value>) -> Vec<u8> {
     text.lines().map(line).collect::<Vec<_>>().join("\n").into_bytes()
 }
 
+/// Changes of values, each with a name.
+type Change = (&'static str, fn(&Value) -> Option<Value>);
+
+const CHANGES: [Change; 7] = [
+    ("texts are numbers", |v| v.is_string().then(|| 7.into())),
+    ("long texts are objects", |v| {
+        v.as_str().is_some_and(|s| s.len() > 24).then(|| serde_json::json!({"a": 1}))
+    }),
+    ("numbers are texts", |v| v.is_number().then(|| "x".into())),
+    ("numbers are negative", |v| v.is_number().then(|| (-5).into())),
+    ("huge numbers", |v| v.is_number().then(|| u64::MAX.into())),
+    ("lists are null", |v| v.is_array().then_some(Value::Null)),
+    ("items are lists", |v| {
+        let list = v.as_array()?;
+        Some(list.iter().map(|v| Value::from(vec![v.clone()])).collect())
+    }),
+];
+
 fn damages(text: &str) -> Vec<(&'static str, Vec<u8>)> {
     let bytes = text.as_bytes();
     let cut = |n: usize| bytes[..n].to_vec();
     let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
-    let is_text = |v: &Value| v.as_str().is_some_and(|s| s.len() > 24);
-    vec![
+    let changed = CHANGES.iter().map(|(name, to)| (*name, in_json(text, to)));
+    let others = [
         ("cut in the middle", cut(bytes.len() / 2)),
         ("cut near the end", cut(bytes.len() - 4)),
         ("empty", Vec::new()),
         ("blank", b" \n\t\n".to_vec()),
         ("no text", (0..=255).cycle().take(3_000).collect()),
-        ("texts are numbers", in_json(text, &|v| v.is_string().then(|| 7.into()))),
-        (
-            "long texts are objects",
-            in_json(text, &|v| is_text(v).then(|| serde_json::json!({"a": 1}))),
-        ),
-        ("numbers are texts", in_json(text, &|v| v.is_number().then(|| "x".into()))),
-        ("numbers are negative", in_json(text, &|v| v.is_number().then(|| (-5).into()))),
-        ("huge numbers", in_json(text, &|v| v.is_number().then(|| u64::MAX.into()))),
-        ("lists are null", in_json(text, &|v| v.is_array().then_some(Value::Null))),
-        (
-            "items are lists",
-            in_json(text, &|v| {
-                let list = v.as_array()?;
-                Some(list.iter().map(|v| Value::from(vec![v.clone()])).collect())
-            }),
-        ),
         ("deep", text.replacen('{', &format!("{{\"x\":{},", nested(4_000)), 1).into_bytes()),
         ("mixed", format!("{text}\n{{\"type\":\"other\"}}\n[1]\nnoise\n{text}").into_bytes()),
         (
             "Latin-1",
             text.replace('e', "\u{1}").bytes().map(|b| if b == 1 { 0xe9 } else { b }).collect(),
         ),
-    ]
+    ];
+    changed.chain(others).collect()
+}
+
+/// Applies a change to each value in a database, and to the JSON in its texts.
+fn change_values(db: &Connection, to: &dyn Fn(&Value) -> Option<Value>) {
+    let texts = |sql: &str| -> Vec<String> {
+        let mut statement = db.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    for table in texts("SELECT name FROM sqlite_master WHERE type = 'table'") {
+        for column in texts(&format!("SELECT name FROM pragma_table_info('{table}')")) {
+            let mut rows = db.prepare(&format!("SELECT rowid, {column} FROM {table}")).unwrap();
+            let cell = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, database::value(row, 1)));
+            let cells: Vec<(i64, Option<Value>)> =
+                rows.query_map([], cell).unwrap().map(Result::unwrap).collect();
+            for (row, value) in cells {
+                let Some(value) = value else { continue };
+                let inner = value.as_str().and_then(|s| serde_json::from_str::<Value>(s).ok());
+                let inner = inner.filter(|v| v.is_object() || v.is_array());
+                let new = match inner.map_or_else(|| changed(&value, to), |v| changed(&v, to)) {
+                    Value::String(text) => text,
+                    other => other.to_string(),
+                };
+                let sql = format!("UPDATE OR IGNORE {table} SET {column} = ?1 WHERE rowid = ?2");
+                // A key that is a number or that exists already stays.
+                let _ = db.execute(&sql, rusqlite::params![new, row]);
+            }
+        }
+    }
+}
+
+/// Checks that each result is a session, or an error that names file, line and what was expected.
+fn check(found: Vec<Result<Loaded, InputError>>, file: &str, what: &str) {
+    assert!(!found.is_empty(), "{what}: neither a session nor an error");
+    for one in found {
+        match one {
+            Ok(loaded) => {
+                assert!(!loaded.session.entries.is_empty(), "{what}");
+                loaded.session.to_jsonl().unwrap();
+            }
+            Err(e) => {
+                let e = e.to_string();
+                let place = e.strip_prefix(file).and_then(|e| e.strip_prefix(':'));
+                let line = place.and_then(|p| p.split_once(": ")).map(|(l, _)| l);
+                let line = line.and_then(|l| l.parse::<usize>().ok());
+                assert!(line.is_some_and(|l| l > 0), "{what}: {e}");
+                assert!(e.contains("; expected "), "{what}: {e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_databases_are_refused_or_read_in_part() {
+    for (name, path) in DATABASES {
+        let format = by_name(name).unwrap();
+        let (_folder, file) = testing::database(path);
+        let name = file_name(file.to_str().unwrap());
+        let whole = std::fs::read(&file).unwrap();
+        let read = || read_source(format, &Source::at(&file));
+        let all = read().iter().filter(|one| one.is_ok()).count();
+        assert!(all > 0, "{path}");
+        let from = |n: usize, change: fn(u8) -> u8| -> Vec<u8> {
+            let changed =
+                |(at, byte): (usize, &u8)| if at % n == n - 1 { change(*byte) } else { *byte };
+            whole.iter().enumerate().map(changed).collect()
+        };
+        for (damage, bytes) in [
+            ("cut in the middle", whole[..whole.len() / 2].to_vec()),
+            ("cut near the end", whole[..whole.len() - 4].to_vec()),
+            ("empty", vec![]),
+            ("only a header", whole[..100].to_vec()),
+            ("some bytes are others", from(997, |byte| byte ^ 0x55)),
+            ("some bytes are 0", from(101, |_| 0)),
+        ] {
+            std::fs::write(&file, bytes).unwrap();
+            check(read(), name, &format!("{path}, {damage}"));
+        }
+        for (damage, to) in CHANGES {
+            std::fs::write(&file, &whole).unwrap();
+            change_values(&Connection::open(&file).unwrap(), &to);
+            check(read(), name, &format!("{path}, {damage}"));
+        }
+        // In memory it cannot be read.
+        let e = format.import_all(&Source::of_bytes(&whole, name)).unwrap_err().to_string();
+        assert!(e.contains("not a file on disk); expected a database of"), "{e}");
+    }
 }
 
 #[test]
@@ -131,25 +242,7 @@ fn damaged_recordings_are_refused_or_read_in_part() {
         let text = std::fs::read_to_string(testing::recorded(path)).unwrap();
         for (damage, bytes) in damages(&text) {
             let found = read(format, &bytes, file);
-            assert!(!found.is_empty(), "{path}, {damage}: neither a session nor an error");
-            for one in found {
-                match one {
-                    Ok(loaded) => {
-                        assert!(!loaded.session.entries.is_empty(), "{path}, {damage}");
-                        loaded.session.to_jsonl().unwrap();
-                    }
-                    Err(e) => {
-                        let e = e.to_string();
-                        let place = e.strip_prefix(file).and_then(|e| e.strip_prefix(':'));
-                        let line = place.and_then(|p| p.split_once(": ")).map(|(l, _)| l);
-                        assert!(
-                            line.is_some_and(|l| l.parse::<usize>().is_ok_and(|l| l > 0)),
-                            "{path}, {damage}: {e}"
-                        );
-                        assert!(e.contains("; expected "), "{path}, {damage}: {e}");
-                    }
-                }
-            }
+            check(found, file, &format!("{path}, {damage}"));
         }
         // An empty file is not a session.
         for empty in ["", " \n"] {
@@ -206,6 +299,7 @@ fn a_torn_first_line_and_joined_lines_lose_nothing_else() {
 #[test]
 fn every_format_has_a_recording_that_is_damaged_here() {
     for format in ALL {
-        assert!(SAMPLES.iter().any(|(name, _)| *name == format.name), "{}", format.name);
+        let mut samples = SAMPLES.iter().chain(DATABASES);
+        assert!(samples.any(|(name, _)| *name == format.name), "{}", format.name);
     }
 }

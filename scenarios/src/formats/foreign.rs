@@ -4,7 +4,6 @@
 use serde_json::{Map, Value};
 
 use super::lines::{object_in, object_of, objects, str_of};
-use super::opencode;
 use super::source::{DATABASE, Head};
 
 /// A program, and what only its files have at their beginning.
@@ -36,47 +35,27 @@ const PROGRAMS: &[Mark] = &[
     ("pi (the output of `pi --mode json`; read its sessions instead)", |o| {
         matches!(str_of(o, "type"), Some("agent_start" | "turn_start" | "message_end"))
     }),
-    ("Goose", |o| {
-        let has_time = |m: &Map<String, Value>| m.contains_key("created");
-        let is_message = str_of(o, "type") == Some("message");
-        o.contains_key("working_dir") && o.contains_key("message_count")
-            || is_message && has_time(object_in(o, "message"))
-            || objects(o, "messages")
-                .next()
-                .is_some_and(|m| has_time(m) && m.contains_key("metadata"))
+    ("Goose (its stream-json output; read its database instead)", |o| {
+        str_of(o, "type") == Some("message") && object_in(o, "message").contains_key("created")
     }),
     ("Continue", |o| o.contains_key("workspaceDirectory") && o.contains_key("history")),
-    ("Cursor", |o| {
-        str_of(o, "role").is_some() && object_in(o, "message").contains_key("content")
-            || str_of(o, "type") == Some("turn_ended") && o.contains_key("status")
-    }),
     ("Amazon Q or Kiro", |o| o.contains_key("conversation_id") && o.contains_key("transcript")),
     ("Kimi CLI (`context.jsonl`; read `wire.jsonl` beside it instead)", |o| {
         matches!(str_of(o, "role"), Some("_checkpoint" | "_system_prompt" | "_usage"))
     }),
-    ("Zed", |o| {
-        o.contains_key("initial_project_snapshot")
-            || o.contains_key("request_token_usage")
-            || str_of(o, "zed") == Some("context")
-    }),
+    ("Zed (a text thread)", |o| str_of(o, "zed") == Some("context")),
     ("ChatGPT (its export)", |o| object_of(o, "mapping").is_some()),
 ];
 
 /// A program, and a name in the schema that only its database has.
-const DATABASES: &[(&str, &str)] = &[
-    ("Cursor", "cursorDiskKV"),
-    ("OpenClaw (its database; read the sessions of versions before 2026.8)", "transcript_events"),
-    ("Goose", "content_json"),
-    ("Crush", "summary_message_id"),
-    ("GitHub Copilot CLI (its counters; read `events.jsonl` instead)", "assistant_usage_events"),
-    ("Zed", "data_type"),
-];
+const DATABASES: &[(&str, &str)] =
+    &[("GitHub Copilot CLI (its counters; read `events.jsonl` instead)", "assistant_usage_events")];
 
 /// Returns the program that wrote a file, if it is one of those that are not read.
 pub fn program(head: &Head) -> Option<&'static str> {
     if head.text.starts_with(DATABASE) {
         // Texts in a database that is read may contain any name.
-        let is_read = (opencode::FORMAT.sniff)(head);
+        let is_read = super::ALL.iter().any(|format| (format.sniff)(head));
         let found = DATABASES.iter().find(|(_, name)| !is_read && head.text.contains(name));
         return found.map(|(program, _)| *program);
     }
@@ -114,12 +93,6 @@ mod tests {
                 "{\"type\":\"session\",\"cwd\":\"/\",\"timestamp\":\"x\"}\n{\"type\":\"agent_start\"}",
                 "pi",
             ),
-            (r#"{"role":"user","message":{"content":[]}}"#, "Cursor"),
-            (r#"{"type":"turn_ended","status":"success"}"#, "Cursor"),
-            ("SQLite format 3\0 CREATE TABLE cursorDiskKV(key, value)", "Cursor"),
-            ("SQLite format 3\0 CREATE TABLE messages(id, content_json)", "Goose"),
-            ("SQLite format 3\0 CREATE TABLE sessions(id, summary_message_id)", "Crush"),
-            ("SQLite format 3\0 CREATE TABLE threads(id, summary, data_type, data)", "Zed"),
             (r#"{"role":"_system_prompt","content":"x"}"#, "Kimi CLI"),
             (r#"[{"type":"system","subtype":"x","session_id":"s"}]"#, "Claude Code, Qwen Code"),
         ] {

@@ -8,19 +8,24 @@ mod actions;
 mod aider;
 mod amp;
 mod atif;
+mod blocks;
 mod claude_code;
 mod cline;
 mod codex;
 mod copilot_cli;
 mod copilot_vscode;
+mod crush;
+mod cursor;
 #[cfg(test)]
 mod damage_tests;
+mod database;
 mod droid;
 pub mod exchanges;
 mod foreign;
 mod format;
 mod gemini_cli;
 mod gemini_stream;
+mod goose;
 mod inspect_ai;
 mod json;
 mod kimi_cli;
@@ -44,6 +49,7 @@ mod swe_agent;
 pub(crate) mod testing;
 pub(crate) mod time;
 mod unpack;
+mod zed;
 
 pub use foreign::program as foreign_program;
 pub use format::Format;
@@ -74,6 +80,10 @@ pub static ALL: &[&Format] = &[
     &inspect_ai::FORMAT,
     &swe_agent::FORMAT,
     &mini_swe_agent::FORMAT,
+    &cursor::FORMAT,
+    &goose::FORMAT,
+    &crush::FORMAT,
+    &zed::FORMAT,
     &opencode::FORMAT,
     &openhands::FORMAT,
     &gemini_cli::FORMAT,

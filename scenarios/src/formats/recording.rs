@@ -106,6 +106,14 @@ impl RecordingStep {
         let call = RecordingReply::new(format!("cost on line {line}"), Vec::new());
         RecordingStep::of_call(line, None, RecordingReply { counters, model, ..call })
     }
+
+    /// Sets the identity of a call of which only the cost is known.
+    pub(super) fn called(mut self, id: &str) -> RecordingStep {
+        if let StepKind::Reply(RecordingReply { counters: Ok(counters), .. }) = &mut self.what {
+            *counters = std::mem::take(counters).called(id);
+        }
+        self
+    }
 }
 
 /// Views that contain a step.

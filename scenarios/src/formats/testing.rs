@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use ctxbench_core::content::Part;
 use ctxbench_session::{Entry, RecordedUsage, Session};
+use rusqlite::Connection;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::{Source, detect};
 use crate::Loaded;
@@ -13,6 +15,16 @@ use crate::Loaded;
 pub(crate) fn recorded(path: &str) -> PathBuf {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     folder.join(path)
+}
+
+/// Builds the database that an SQL file below `tests/data/recordings` describes, in a new folder.
+pub(crate) fn database(path: &str) -> (TempDir, PathBuf) {
+    let sql = std::fs::read_to_string(recorded(path)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let name = path.rsplit('/').next().unwrap().replace(".sql", ".db");
+    let file = folder.path().join(name);
+    Connection::open(&file).unwrap().execute_batch(&sql).unwrap();
+    (folder, file)
 }
 
 /// Checks that a text contains each part.

@@ -47,6 +47,14 @@ pub fn data(name: &str) -> PathBuf {
     repository("tests/data").join(name)
 }
 
+/// Builds the database that an SQL file of the recordings describes, and returns its path.
+pub fn database(here: &CommandFolder, recording: &str) -> PathBuf {
+    let sql = std::fs::read_to_string(data("recordings").join(recording)).unwrap();
+    let path = here.path(&recording.replace('/', "-")).with_extension("db");
+    rusqlite::Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
+    path
+}
+
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = GzEncoder::new(Vec::new(), Compression::default());
     out.write_all(bytes).unwrap();

@@ -1,14 +1,15 @@
 //! Tasks of Cline and of its descendants Roo Code and Kilo Code: a folder with
 //! `api_conversation_history.json`, the messages as they are sent, and `ui_messages.json`, in which
-//! each request has its counters and its cost; `task_metadata.json` has the models. Sessions of newer
-//! versions of Cline are in `sdk.rs`.
+//! each request has its counters and its cost; `task_metadata.json` has the models. `ui.rs` reads tasks
+//! without the former, `sdk.rs` sessions of newer versions of Cline.
 //!
 //! Rules, where the format leaves a choice:
 //! - `tokensIn` is the prompt without its cached part in Cline, and all of it for some of its
 //!   providers, in Roo Code since 3.29.5 and in Kilo Code since 4.119.0. If it is less than the
 //!   cached part, it cannot include it.
 //! - The message with a summary, or that marks what was cut, is the compaction. Its sizes and its cost
-//!   are in the event with the same id, or whose summary it contains.
+//!   are in the event with the same id, or whose summary it contains. Cline marks nothing; from a request
+//!   on, its events name the messages that it left out.
 //! - A reply belongs to the newest request before it that has no reply yet, by their times; without
 //!   times, the newest reply belongs to the newest request. Requests without a reply, and those that
 //!   were deleted (`deleted_api_reqs`, their sum), were billed all the same.
@@ -16,6 +17,7 @@
 //!   of the environment in a message, name before it.
 
 mod sdk;
+mod ui;
 
 use crate::formats::prelude::*;
 use std::path::{Path, PathBuf};
@@ -27,7 +29,11 @@ pub(super) const FORMAT: Format = Format {
              shortened the conversation",
     sniff,
     read,
-    parts: |input| companions(input).into_iter().chain(sdk::companions(input)).flatten().collect(),
+    parts: |input| {
+        let own = input.folder();
+        let all = companions(input).into_iter().chain(sdk::companions(input)).flatten();
+        all.filter(|path| Some(&**path) != own.as_deref()).collect()
+    },
 };
 
 const HISTORY: &str = "api_conversation_history.json";
@@ -35,6 +41,7 @@ fn sniff(head: &Head) -> bool {
     let mut messages = head.value().as_array().into_iter().flatten();
     unpacked(&head.name) == HISTORY
         || messages.any(|m| m.pointer("/modelInfo/modelId").is_some())
+        || head.value()[0].as_object().is_some_and(ui::is_message)
         || sdk::is_session(head.value())
 }
 
@@ -48,6 +55,8 @@ fn companions(input: &Source<'_>) -> [Option<PathBuf>; 2] {
 struct BilledRequest {
     at_ms: Option<u64>,
     counters: Counters,
+    /// Whether it left out messages that the request before it had.
+    is_cut: bool,
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
@@ -61,14 +70,19 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let beside = companions(source);
     let [ui, metadata] =
         beside.each_ref().map(|path| path.as_deref().map(|path| json_of(source, path)));
-    out.beside = beside.into_iter().flatten().collect();
+    let metadata = metadata.flatten();
     let named = source.folder().and_then(|f| Some(f.parent()?.file_name()?.to_owned()));
     out.id = named.map(|name| name.to_string_lossy().into_owned());
     let id = out.id.clone().unwrap_or_default();
+    if messages.first().is_some_and(|m| ui::is_message(&m.object)) {
+        out.steps = ui::steps(&messages, &id, metadata.as_ref());
+        return sink(Ok(out));
+    }
+    out.beside = beside.into_iter().flatten().collect();
     let ui = ui.flatten().unwrap_or_default();
     let [requests, deleted] =
         ["api_req_started", "deleted_api_reqs"].map(|say| requests(&ui, say, &id));
-    let mut models = metadata.flatten().map(|m| models(&m)).unwrap_or_default();
+    let mut models = metadata.map(|m| models(&m)).unwrap_or_default();
     models.extend(messages.iter().filter_map(|m| Some((time_ms(m).unwrap_or(0), model_told(m)?))));
     out.title = messages.first().and_then(title);
     out.steps = steps(messages, requests, deleted, &models, &|m| compaction(m, &ui, &id));
@@ -100,29 +114,41 @@ fn json_of(source: &Source<'_>, path: &Path) -> Option<Value> {
     escapes::from_str(&source.open_companion(path).ok()?.text().ok()?).ok()
 }
 
-/// Returns the requests of this kind in order. Each says its counters as JSON in a text.
+/// Returns the requests of this kind in order. The messages after a request name what it left out.
 fn requests(ui: &Value, say: &str, task: &str) -> Vec<BilledRequest> {
-    let is_of_kind = |m: &&Value| m["say"] == say;
-    let request = |m: &Value| {
-        let told: Map<String, Value> = escapes::from_str(m["text"].as_str()?).ok()?;
-        let names = ["tokensIn", "cacheReads", "cacheWrites", "tokensOut"];
-        let mut counters = Counters::read(&told, names);
-        if counters.input >= counters.read.saturating_add(counters.write) && is_whole(&told, m) {
-            counters = counters.of_whole_prompt();
+    let mut out: Vec<BilledRequest> = Vec::new();
+    let mut left_out = None;
+    for m in ui.as_array().into_iter().flatten().filter_map(Value::as_object) {
+        if str_of(m, "say") == Some(say) {
+            out.extend(request(m, task));
         }
-        counters.billing.told_usd = cost(told.get("cost"));
-        if counters.prompt() + counters.output == 0 {
-            return None;
+        let range = m.get("conversationHistoryDeletedRange").filter(|range| range.is_array());
+        if let Some(request) = out.last_mut().filter(|_| range.is_some() && range != left_out) {
+            (request.is_cut, left_out) = (true, range);
         }
-        let at_ms = m["ts"].as_u64();
-        let name = format!("{task} {}", at_ms.unwrap_or_default());
-        Some(BilledRequest { at_ms, counters: counters.called(&*name) })
-    };
-    ui.as_array().into_iter().flatten().filter(is_of_kind).filter_map(request).collect()
+    }
+    out
+}
+
+/// Returns a request, which says its counters as JSON in a text. `None` if they are all 0.
+fn request(m: &Map<String, Value>, task: &str) -> Option<BilledRequest> {
+    let told: Map<String, Value> = escapes::from_str(str_of(m, "text")?).ok()?;
+    let mut counters =
+        Counters::read(&told, ["tokensIn", "cacheReads", "cacheWrites", "tokensOut"]);
+    if counters.input >= counters.read.saturating_add(counters.write) && is_whole(&told, m) {
+        counters = counters.of_whole_prompt();
+    }
+    counters.billing.told_usd = cost(told.get("cost"));
+    if counters.prompt() + counters.output == 0 {
+        return None;
+    }
+    let at_ms = m.get("ts").and_then(Value::as_u64);
+    let name = format!("{task} {}", at_ms.unwrap_or_default());
+    Some(BilledRequest { at_ms, counters: counters.called(&*name), is_cut: false })
 }
 
 /// Returns whether the input of a request includes the tokens read and written.
-fn is_whole(told: &Map<String, Value>, m: &Value) -> bool {
+fn is_whole(told: &Map<String, Value>, m: &Map<String, Value>) -> bool {
     /// Providers for which Cline counts so.
     const WITH_CACHE: &[&str] =
         &["openai", "litellm", "doubao", "fireworks", "hicap", "lmstudio", "qwen", "xai", "zai"];
@@ -131,9 +157,10 @@ fn is_whole(told: &Map<String, Value>, m: &Value) -> bool {
     const KILO: u64 = 1_762_905_600_000;
     let since = if told.contains_key("inferenceProvider") { KILO } else { ROO };
     match str_of(told, "apiProtocol") {
-        Some("anthropic") => m["ts"].as_u64().is_some_and(|ms| ms >= since),
+        Some("anthropic") => m.get("ts").and_then(Value::as_u64).is_some_and(|ms| ms >= since),
         Some(_) => true,
-        None => m["modelInfo"]["providerId"].as_str().is_some_and(|id| WITH_CACHE.contains(&id)),
+        None => str_of(object_in(m, "modelInfo"), "providerId")
+            .is_some_and(|id| WITH_CACHE.contains(&id)),
     }
 }
 
@@ -153,23 +180,33 @@ fn compaction(message: &RecordedLine, ui: &Value, task: &str) -> Option<StepKind
     let events = ui.as_array().into_iter().flatten().filter_map(Value::as_object);
     let found = events.flat_map(|m| {
         let changes = ["contextCondense", "contextTruncation"].map(|key| object_in(m, key));
-        changes.into_iter().filter(|change| is_of(change)).map(|change| (m.get("ts"), change))
+        let ms = m.get("ts").and_then(Value::as_u64);
+        changes.into_iter().filter(|change| is_of(change)).map(move |change| (ms, change))
     });
-    let (ts, change) = found.last().unzip();
-    let told = |key: &str| change?.get(key);
+    Some(change(found.last(), Some(text), task))
+}
+
+/// Returns the compaction with this summary. Its event, if there is one, has a time in ms.
+fn change(
+    event: Option<(Option<u64>, &Map<String, Value>)>,
+    summary: Option<String>,
+    task: &str,
+) -> StepKind {
+    let (ms, event) = event.unzip();
+    let told = |key: &str| event?.get(key);
     let reply = cost(told("cost")).map(|usd| {
-        let name = format!("{task} condense {:?}", ts.flatten().and_then(Value::as_u64));
+        let name = format!("{task} condense {:?}", ms.flatten());
         let billing = Billing { told_usd: Some(usd), ..Billing::default() };
         let counters = Counters { billing, ..Counters::default() };
         Box::new(RecordingReply::of_counters(name, None, counters))
     });
-    Some(StepKind::Compaction(RecordingCompaction {
+    StepKind::Compaction(RecordingCompaction {
         pre_tokens: told("prevContextTokens").and_then(tokens),
         post_tokens: told("newContextTokens").and_then(tokens),
-        summary: Some(text),
+        summary,
         reply,
         ..RecordingCompaction::default()
-    }))
+    })
 }
 
 /// Returns the models of a task with the times from which they were used.
@@ -219,6 +256,9 @@ fn steps(
                 without_reply -= 1;
             }
         }
+        if request.as_ref().is_some_and(|request| request.is_cut) {
+            reader.push(number, None, StepKind::Compaction(RecordingCompaction::default()));
+        }
         let mut object = message.object;
         let told = string(object_in(&object, "modelInfo"), "modelId");
         let model = told.or_else(|| model_at(ms));
@@ -238,7 +278,7 @@ fn alone(
     request: BilledRequest,
     model_at: &dyn Fn(Option<u64>) -> Option<String>,
 ) -> RecordingStep {
-    let BilledRequest { at_ms, counters } = request;
+    let BilledRequest { at_ms, counters, .. } = request;
     let response = counters.billing.call_id.as_deref().map(str::to_string);
     let reply = RecordingReply {
         model: model_at(at_ms),
@@ -302,6 +342,27 @@ mod tests {
         assert_eq!(told.iter().find(|line| line.starts_with("compaction")).unwrap(), summary);
         // The last call has no result, and two files are named.
         assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
+    }
+
+    #[test]
+    fn messages_that_cline_left_out_are_a_compaction_of_the_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(HISTORY);
+        std::fs::write(&path, MESSAGES).unwrap();
+        let mut ui: Value = serde_json::from_str(&ui(&[(1100, 7), (3100, 8)])).unwrap();
+        // The range of a request is in the messages after it.
+        let range = json!({"ts": 3200, "say": "text", "conversationHistoryDeletedRange": [2, 3]});
+        ui.as_array_mut().unwrap().extend([range.clone(), range]);
+        std::fs::write(dir.path().join("ui_messages.json"), ui.to_string()).unwrap();
+        let s = testing::import("cline", &Source::at(&path)).remove(0).session;
+        let expected = [
+            "user: find the port",
+            "model: I look.",
+            "user: go on",
+            "compaction: None None None",
+            "model: 8443",
+        ];
+        assert_eq!(describe(&s), expected);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!   and output is the same call. Requests that are left over have no reply in the file.
 //! - Totals of a process are no counters of a call: its price depends on each prompt.
 
-use super::opencode::open_database;
+use super::database::connect;
 use crate::formats::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ fn requests(path: &Path, session: &str) -> rusqlite::Result<Vec<Map<String, Valu
                'input', input_tokens, 'read', cache_read_tokens, 'write', cache_write_tokens, \
                'output', output_tokens) FROM assistant_usage_events WHERE session_id = ?1 \
                ORDER BY created_at, rowid";
-    let db = open_database(path)?;
+    let db = connect(path)?;
     let mut statement = db.prepare(sql)?;
     let rows = statement.query_map([session], |row| row.get::<_, String>(0))?;
     rows.map(|row| Ok(escapes::from_str(&row?).unwrap_or_default())).collect()

@@ -14,10 +14,10 @@
 mod reader;
 mod stores;
 
+use super::database::has_tables;
 use super::source::DATABASE;
 use crate::formats::prelude::*;
 use reader::{MessageRow, StoredSession};
-pub(super) use stores::open_database;
 
 pub(super) const FORMAT: Format = Format {
     title: "OpenCode",
@@ -34,11 +34,7 @@ fn sniff(head: &Head) -> bool {
         return ["session", "message"].iter().all(|n| entries.iter().any(|e| e == n));
     }
     if head.text.starts_with(DATABASE) {
-        return ["session", "message", "part"].iter().all(|t| {
-            let names = [format!("{t} "), format!("`{t}`"), format!("\"{t}\"")];
-            let mut names = names.into_iter().chain([format!("IF NOT EXISTS {t} ")]);
-            names.any(|name| head.text.contains(&format!("TABLE {name}")))
-        });
+        return has_tables(head, &["session", "message", "part"]);
     }
     let value = head.value();
     let info = |v: &Value, key: &str| v.get("info").is_some_and(|i| i.get(key).is_some());

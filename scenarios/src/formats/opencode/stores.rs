@@ -1,14 +1,13 @@
 //! Stores of OpenCode: a folder of JSON files, or a database.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rusqlite::config::DbConfig;
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
+use super::FORMAT;
 use super::reader::{self, MessageRow, StoredSession, id_of, parent_of};
+use crate::formats::database::{self, Database};
 use crate::formats::prelude::*;
 
 /// Reads the sessions of a store, callers first. Sessions of subagents are included in their
@@ -90,76 +89,14 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
     })
 }
 
-/// Reads the sessions of a database, which is opened read-only.
+/// Reads the sessions of a database, in chronological order.
 pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
-    let wrong = |what: String| {
-        let expected = "a database of OpenCode, with the tables session, message and part";
-        InputError::new(1, what, expected, "close OpenCode, and copy it with its -wal file")
-            .at(source.name())
-    };
-    let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));
-    let path =
-        source.path().ok_or_else(|| wrong("a database that is not a file on disk".into()))?;
-    let db = open_database(path).map_err(failed)?;
-    let infos = sessions(&db).map_err(failed)?;
-    read_each(&infos, &|id| messages(&db, id).map_err(failed), sink)
-}
-
-/// Opens a database of a program read-only and guarded against hostile content.
-pub(in super::super) fn open_database(path: &Path) -> rusqlite::Result<Connection> {
-    let mut db = open(path)?;
-    guard(&mut db, MAX_STEPS)?;
-    Ok(db)
-}
-
-fn open(path: &Path) -> rusqlite::Result<Connection> {
-    let mut log: OsString = path.into();
-    log.push("-wal");
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if Path::new(&log).exists() {
-        return Connection::open_with_flags(path, flags);
-    }
-    // No program writes to it, so nothing is locked and no file is created.
-    let bytes = path.as_os_str().as_encoded_bytes().iter();
-    let name: String = bytes.map(|byte| format!("%{byte:02x}")).collect();
-    let uri = format!("file:{name}?immutable=1");
-    Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
-}
-
-/// Maximum number of steps of SQLite's virtual machine per database, about ten seconds of work. A
-/// view could run forever.
-const MAX_STEPS: u64 = 1_000_000_000;
-
-/// Protects against a hostile database: its schema cannot call functions with side effects, and a
-/// query fails after `max_steps` steps of all queries.
-fn guard(db: &mut Connection, max_steps: u64) -> rusqlite::Result<()> {
-    const INTERVAL: u32 = 100_000;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    db.pragma_update(None, "trusted_schema", false)?;
-    let mut left = max_steps / u64::from(INTERVAL);
-    let is_over = move || {
-        left = left.saturating_sub(1);
-        left == 0
-    };
-    db.progress_handler(INTERVAL as i32, Some(is_over))
-}
-
-/// Returns the ids, titles and callers of the sessions, in chronological order.
-fn sessions(db: &Connection) -> rusqlite::Result<Vec<Map<String, Value>>> {
-    let mut statement = db.prepare("SELECT name FROM pragma_table_info('session')")?;
-    let names = statement.query_map([], |row| Ok(text(row, 0)))?;
-    let names: Vec<Option<String>> = names.collect::<rusqlite::Result<_>>()?;
-    let has = |name: &str| names.iter().flatten().any(|n| n == name);
-    let columns = ["id", "title", "parent_id"].map(|c| if has(c) { c } else { "NULL" });
-    let order = if has("time_created") { "time_created, id" } else { "id" };
-    let [id, title, parent] = columns;
-    let sql =
-        format!("SELECT {id}, {title}, {parent} FROM session WHERE id <> '' ORDER BY {order}");
-    let info = |row: &rusqlite::Row<'_>| {
-        let value = |(n, name): (usize, &str)| Some((name.to_string(), text(row, n)?.into()));
-        Ok(["id", "title", "parent_id"].into_iter().enumerate().filter_map(value).collect())
-    };
-    db.prepare(&sql)?.query_map([], info)?.collect()
+    let db = Database::open(source, FORMAT.title)?;
+    let columns = "id, title, parent_id, time_created";
+    let mut infos = db.rows("session", columns, "WHERE id <> ''", None)?;
+    let created = |info: &Map<String, Value>| info.get("time_created").and_then(Value::as_i64);
+    infos.sort_by_cached_key(|info| (created(info), id_of(info)));
+    read_each(&infos, &|id| messages(&db.connection, id).map_err(|e| db.failed(e)), sink)
 }
 
 fn messages(db: &Connection, session: &str) -> rusqlite::Result<Vec<MessageRow>> {
@@ -167,8 +104,9 @@ fn messages(db: &Connection, session: &str) -> rusqlite::Result<Vec<MessageRow>>
         db.prepare("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id")?;
     let mut parts = db.prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
     let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Map<String, Value>> {
-        let data = text(row, 1).unwrap_or_default();
-        let mut object: Map<String, Value> = escapes::from_str(&data).unwrap_or_default();
+        let data = database::value(row, 1);
+        let data = data.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let mut object: Map<String, Value> = escapes::from_str(data).unwrap_or_default();
         object.insert("id".into(), row.get::<_, String>(0)?.into());
         Ok(object)
     };
@@ -180,27 +118,4 @@ fn messages(db: &Connection, session: &str) -> rusqlite::Result<Vec<MessageRow>>
         out.push(MessageRow { line, info, parts });
     }
     Ok(out)
-}
-
-/// Returns a value that is text in UTF-8.
-fn text(row: &rusqlite::Row<'_>, column: usize) -> Option<String> {
-    match row.get_ref(column) {
-        Ok(ValueRef::Text(bytes)) => String::from_utf8(bytes.to_vec()).ok(),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn endless_query_ends_with_an_error() {
-        let mut db = Connection::open_in_memory().unwrap();
-        guard(&mut db, 1_000_000).unwrap();
-        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
-                       SELECT count(*) FROM n";
-        let error = db.query_row(endless, [], |row| row.get::<_, i64>(0)).unwrap_err();
-        assert!(error.to_string().contains("interrupted"), "{error}");
-    }
 }

@@ -1,5 +1,5 @@
 //! pi sessions (`~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`), and those of OpenClaw, which
-//! embeds pi.
+//! embeds pi and since 2026.8 keeps the lines in a database.
 //!
 //! Rules, where the format leaves a choice:
 //! - Newer files name lines and parents (`id`, `parentId`); lines that are not on the way from the
@@ -16,6 +16,8 @@
 
 use std::collections::HashSet;
 
+use super::database::{self, Database, Stored, has_tables, json_in};
+use super::source::DATABASE;
 use crate::formats::prelude::*;
 use ctxbench_formats::pi;
 
@@ -32,9 +34,48 @@ pub(super) const OPENCLAW: Format = Format {
     title: "OpenClaw",
     name: "openclaw",
     untold: "system prompt and tools, ids of requests, and what was pruned from the context",
-    sniff: |head| sniff(head) && head.objects().any(is_of_openclaw),
+    sniff: |head| {
+        has_tables(head, &["transcript_events"])
+            || sniff(head) && head.objects().any(is_of_openclaw)
+    },
+    read: |input, sink| match input.head()?.text.starts_with(DATABASE) {
+        true => read_database(input, sink),
+        false => (FORMAT.read)(input, sink),
+    },
     ..FORMAT
 };
+
+fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
+    let db = Database::open(source, OPENCLAW.title)?;
+    // A session has a key, and by it a name and the key of its caller.
+    let columns = "session_key, current_session_id, display_name, parent_session_key";
+    let nodes = db.rows("session_nodes", columns, "", None).unwrap_or_default();
+    let node = |key: &str, value: Option<&str>| {
+        nodes.iter().find(|node| value.is_some() && str_of(node, key) == value)
+    };
+    let order = "GROUP BY session_id ORDER BY min(created_at), session_id";
+    let stored = |row: Map<String, Value>| {
+        let id = string(&row, "session_id").unwrap_or_default();
+        let own = node("current_session_id", Some(&id)).cloned().unwrap_or_default();
+        let caller = node("session_key", str_of(&own, "parent_session_key"));
+        let parent = caller.and_then(|node| string(node, "current_session_id"));
+        Stored { id, parent, call: None, row: own }
+    };
+    let rows = db.rows("transcript_events", "session_id", order, None)?;
+    let sessions: Vec<Stored> = rows.into_iter().map(stored).collect();
+    let read_one = |session: &Stored| {
+        let rest = "WHERE session_id = ?1 ORDER BY seq";
+        let rows = db.rows("transcript_events", "event_json", rest, Some(&session.id))?;
+        let line = |(number, row): (usize, Map<String, Value>)| {
+            let object = json_in(&row, "event_json").as_object()?.clone();
+            Some(RecordedLine { number, object })
+        };
+        let lines = (1..).zip(rows).filter_map(line).collect();
+        let title = string(&session.row, "display_name");
+        Ok(Recording { title, ..read(lines, source.name(), Recording::default()) })
+    };
+    database::each(&sessions, &read_one, sink)
+}
 
 /// Returns whether a line is one that OpenClaw writes and pi does not.
 fn is_of_openclaw(o: &Map<String, Value>) -> bool {
@@ -257,6 +298,26 @@ mod tests {
 {"type":"message","timestamp":"2026-01-08T20:00:05.000Z","message":{"role":"assistant","content":[],"usage":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0},"stopReason":"aborted"}}
 {"type":"compaction","timestamp":"2026-01-08T20:01:00.000Z","summary":"files were listed","firstKeptEntryIndex":3,"tokensBefore":1600}
 {"type":"message","timestamp":"2026-01-08T20:02:01.000Z","message":{"role":"user","content":"thanks"}}"#;
+
+    #[test]
+    fn a_database_of_openclaw_has_the_same_sessions() {
+        let (_folder, path) = testing::database("openclaw/openclaw-agent.sql");
+        let all = testing::import("openclaw", &Source::at(&path));
+        let file = testing::recorded("openclaw/session.jsonl");
+        let file = testing::import("openclaw", &Source::at(&file)).remove(0).session;
+        let s = &all[0].session;
+        assert_eq!((describe(s), counted(s)), (describe(&file), counted(&file)));
+        assert_eq!(
+            (&*s.header.id, &*s.header.title),
+            ("0e0e0e0e-0000-4000-8000-000000000008", "Port of server.ts")
+        );
+        // A subagent that no result names.
+        let s = &all[1].session;
+        assert_eq!(describe(s), ["user: Look for other ports", "model: No other ports."]);
+        assert_eq!(counted(s), [Some([3_000, 0, 0, 5])]);
+        let note = "a session of 0e0e0e0e-0000-4000-8000-000000000008";
+        assert!(all[1].warnings[0].contains(note), "{:?}", all[1].warnings);
+    }
 
     #[test]
     fn messages_results_usage_and_compactions() {
