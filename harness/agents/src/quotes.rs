@@ -33,9 +33,8 @@ pub(crate) fn with_quotes(block: Arc<Block>, known: &[Arc<Block>]) -> Arc<Block>
 pub(crate) fn mark(prompt: &mut Prompt, known: &[Arc<Block>]) {
     let last = prompt.items.len().saturating_sub(1);
     // A message of the conversation itself may quote others.
-    let is_message = |text: &str| {
-        known.iter().any(|b| 2 * b.text.len() > text.len() && text.contains(&*b.text))
-    };
+    let is_message =
+        |text: &str| known.iter().any(|b| 2 * b.text.len() > text.len() && text.contains(&*b.text));
     for (i, item) in prompt.items.iter_mut().enumerate() {
         if item.role != Role::User || !item.is_text() || (i < last && is_message(item.text())) {
             continue;

@@ -129,7 +129,8 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
         report!("{}", where_to_look(&args.out, true));
     }
     let failed = outcomes.iter().flat_map(|o| &o.repeats).filter(|r| !r.completed).count();
-    let failed = (failed > 0).then(|| format!("{} failed", pluralize(failed as u64, "further run")));
+    let failed =
+        (failed > 0).then(|| format!("{} failed", pluralize(failed as u64, "further run")));
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
     match failed_rows(&real).or(failed).or_else(|| cases.and_then(Cases::differ)) {
         None => Ok(()),

@@ -65,7 +65,7 @@ impl Agent {
             ),
             (self.side.iter().all(conditional), "every [[side]] needs at least one condition"),
             (
-                [Some(&start.command), start.resume.as_ref()].into_iter().flatten().all(is_safe),
+                is_safe(&start.command) && start.resume.as_deref().is_none_or(is_safe),
                 "`{text}` is the user's message, which must not become an option of the program: \
                  write it as an argument after \"--\", as \"--NAME={text}\", or leave it out, and \
                  the message goes to standard input",
@@ -81,7 +81,7 @@ impl Agent {
 
 /// Returns whether a program cannot read the user's message as an option: `{text}` is a whole
 /// argument after `--`, or the value in `--NAME={text}`.
-fn is_safe(command: &Vec<String>) -> bool {
+fn is_safe(command: &[String]) -> bool {
     let is_option = |name: &str| {
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '-';
         name.strip_prefix("--").is_some_and(|n| !n.is_empty() && n.chars().all(letter))

@@ -264,7 +264,8 @@ fn last_words(output: &[u8]) -> String {
     let text = plain(&String::from_utf8_lossy(output));
     let from = text.ceil_char_boundary(text.len().saturating_sub(MAX_SHOWN_BYTES));
     // A line that is cut may be one of the protocol.
-    let text = if from == 0 { &text } else { text[from..].split_once('\n').map_or("", |(_, t)| t) };
+    let text =
+        if from == 0 { &text[..] } else { text[from..].split_once('\n').map_or("", |(_, t)| t) };
     let is_message = |line: &str| line.trim_start().starts_with(['{', '[']);
     let lines = text.lines().filter(|l| !l.trim().is_empty() && !is_message(l));
     let lines: Vec<&str> = lines.collect();
