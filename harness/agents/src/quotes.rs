@@ -1,9 +1,9 @@
 //! Finds the messages that a transcript in a summary prompt quotes, so that the summariser knows the
 //! speaker of each part, and the summaries that a program shows.
 //!
-//! A transcript contains the texts, mostly in order, whole or cut, plain or escaped for XML or JSON. The search
-//! uses a stretch of each text that escaping does not change. A quote extends as far as both texts are
-//! equal, or to the next quote.
+//! A transcript contains the texts, mostly in order, whole or cut, plain or escaped for XML or JSON.
+//! The search uses a stretch of each text that escaping does not change. A quote extends as far as
+//! both texts are equal, or to the next quote.
 
 use std::sync::Arc;
 

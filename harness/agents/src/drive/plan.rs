@@ -419,7 +419,7 @@ mod tests {
         let fact = |id: &str, arises: &str| Fact {
             arises: arises.into(),
             needs: vec!["a2".into(), "a3".into()],
-            ..Fact::new(id, FactKind::Value)
+            ..Fact::new(id, FactKind::Value, "x", "")
         };
         s.entries.push(Entry::User(UserEntry { id: "v".into(), ..Default::default() }));
         s.entries.push(Entry::Assistant(AssistantEntry { id: "a3".into(), ..Default::default() }));
