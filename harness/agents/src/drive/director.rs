@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::content::Part;
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{self, ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::{Millis, tokens};
 use ctxbench_provider::wire::Wire;
@@ -16,9 +16,11 @@ use ctxbench_scenarios::{FaultOn, ProviderFault};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::agent::{Agent, Purpose, Side};
+use super::agent::{Agent, Purpose, ShellTool, Side};
 use super::plan::{DrivePlan, Planned};
-use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker};
+use crate::quotes;
+use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker, offered_tools};
+use ctxbench_mock::summarise;
 use ctxbench_replay::{NEUTRAL, text_of};
 
 /// Maximum number of requests without a new reply of the session: work beyond the session, retries,
@@ -94,7 +96,10 @@ impl PlannedReply {
 pub(super) struct Director {
     plan: Arc<DrivePlan>,
     sides: Vec<Side>,
-    has_tool: bool,
+    /// Name of the shell tool.
+    tool: Option<String>,
+    /// Call with which a turn ends.
+    end: Option<ShellTool>,
     faults: Vec<ProviderFault>,
     /// Number of requests by purpose.
     counted: BTreeMap<Purpose, u64>,
@@ -131,7 +136,8 @@ impl SharedDirector {
         SharedDirector(Arc::new(Mutex::new(Director {
             plan,
             sides: agent.side.clone(),
-            has_tool: agent.tool.is_some(),
+            tool: agent.tool.as_ref().map(|t| t.name.clone()),
+            end: agent.end.clone(),
             faults: faults.to_vec(),
             label: agent.label.clone(),
             ..Director::default()
@@ -175,7 +181,15 @@ impl Director {
             self.reply = self.reply.saturating_sub(1);
         }
         let planned = self.plan.moves[self.step].replies.get(self.reply);
-        let Some(Planned { key, parts, tools_ms, .. }) = planned else { return aside(NEUTRAL) };
+        let Some(Planned { key, parts, tools_ms, .. }) = planned else {
+            let mut beyond = aside(NEUTRAL);
+            if let Some(end) = &self.end {
+                let (id, arguments) = (format!("end_{}", self.heard.len()), &end.arguments);
+                let call = ToolCall::new(id, &*end.name, arguments.to_string());
+                beyond.parts.get_or_insert_default().push(Part::Call(call));
+            }
+            return beyond;
+        };
         self.idle = 0;
         let (parts, key) = (Some(parts.clone()), Some(key.clone()));
         PlannedReply { parts, key, tools_ms: *tools_ms }
@@ -202,7 +216,7 @@ impl Director {
         if let Some(side) = self.sides.iter().find(|side| fits(side, request, prompt)) {
             return Some(side.purpose);
         }
-        (prompt.tools.is_some() || !self.has_tool).then_some(Purpose::Work)
+        (prompt.tools.is_some() || self.tool.is_none()).then_some(Purpose::Work)
     }
 
     /// Counts an arrived request. An error means that it is neither answered nor recorded.
@@ -244,6 +258,31 @@ impl Director {
         });
     }
 
+    /// Returns a request for a summary with the quotes of the conversation marked, whatever its form.
+    fn marked(&self, prompt: &Prompt) -> Result<Prompt, String> {
+        let mut prompt = prompt.clone();
+        quotes::mark(&mut prompt, &self.plan.conversation(self.step, self.reply, &self.exchanges));
+        match summarise::unread(&prompt) {
+            Some(why) => Err(format!("{why}; its last message begins {:?}", beginning(&prompt))),
+            None => Ok(prompt),
+        }
+    }
+
+    /// Checks that a request offers the tools that its reply calls.
+    fn check_tools(&self, wire: Wire, prompt: &Prompt, given: &PlannedReply) -> Result<(), String> {
+        let offered = prompt.tools.as_ref().map_or("", |t| t.json.get());
+        let has = |name: &str| offered.contains(&format!("\"name\":{}", Value::from(name)));
+        let calls = given.parts.iter().flatten().filter_map(Part::as_call);
+        let missing = calls.map(|c| &*c.name).find(|name| !has(name));
+        missing.map_or(Ok(()), |name| {
+            let names = offered_tools(wire, prompt).join(", ");
+            Err(format!(
+                "its description calls the tool `{name}`, which the agent does not offer to its \
+                 model; offered: {names}; correct `[tool]` or `[end]` of the description"
+            ))
+        })
+    }
+
     /// Returns the answer to a request. The outer error ends the drive.
     fn answer(
         &mut self,
@@ -267,7 +306,13 @@ impl Director {
             (None, Some(_)) => aside(ASIDE),
             (None, None) => return Err(unknown(prompt)),
         };
-        let said = given.parts.clone().map_or(ModelAnswer::Summary, ModelAnswer::Parts);
+        if purpose == Some(Purpose::Work) {
+            self.check_tools(request.wire, prompt, &given)?;
+        }
+        let said = match &given.parts {
+            Some(parts) => ModelAnswer::Parts(parts.clone()),
+            None => ModelAnswer::Summary(self.marked(prompt)?),
+        };
         self.giving = Some((hash, given));
         Ok(Ok(said))
     }
@@ -377,13 +422,17 @@ impl Speaker for SharedDirector {
 }
 
 fn unknown(prompt: &Prompt) -> String {
-    let last = prompt.items.last().map_or("", |i| i.text());
-    let end = last.floor_char_boundary(160);
     format!(
         "a request that its description does not recognise: it has no tools, and its last message \
          begins {:?}; add a [[side]] rule to the description",
-        &last[..end]
+        beginning(prompt)
     )
+}
+
+/// Returns the beginning of the last message of a prompt.
+fn beginning(prompt: &Prompt) -> &str {
+    let last = prompt.items.last().map_or("", |i| i.text());
+    &last[..last.floor_char_boundary(160)]
 }
 
 #[cfg(test)]

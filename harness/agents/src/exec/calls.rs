@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::protocol::{Collect, Complete, CountTokens, LogMessage, ModelChoice, RpcError, usage};
-use super::quotes;
 use super::state::Exec;
+use crate::quotes;
 
 impl Exec {
     pub(super) async fn called(

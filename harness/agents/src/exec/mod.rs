@@ -11,7 +11,6 @@ mod dialect;
 mod filter;
 mod process;
 mod protocol;
-mod quotes;
 mod spec;
 mod state;
 mod strategy;
