@@ -10,7 +10,7 @@ The protocol underneath is described in docs/exec.md of the repository.
 
 from .answer import Again, Breakpoint, Compaction, Fail, Keep, Trigger
 from .context import Context, ModelError, Reply, RequestError, Task
-from .session import Model, Session, Tool, Usage
+from .session import Cache, Model, Prices, Session, Tool, Usage
 from .strategy import Strategy, strategy
 from .wire import ProtocolError
 from .run import run
@@ -18,12 +18,14 @@ from .run import run
 __all__ = [
     "Again",
     "Breakpoint",
+    "Cache",
     "Compaction",
     "Context",
     "Fail",
     "Keep",
     "Model",
     "ModelError",
+    "Prices",
     "ProtocolError",
     "Reply",
     "RequestError",
