@@ -59,17 +59,20 @@ impl Journal {
         self.lines.insert(message, lines);
     }
 
-    /// Returns the positions of the lines that were shown last, of at most `budget` o200k tokens.
-    pub(super) fn newest(&self, lines: &[&Arc<Line>], budget: u64) -> HashSet<usize> {
-        let mut order: Vec<usize> = (0..lines.len()).collect();
-        order.sort_by_key(|at| (self.shown_in.get(&lines[*at].hash), *at));
-        let mut left = budget;
-        let fits = |at: &usize| {
-            let rest = left.checked_sub(lines[*at].tokens);
-            left = rest.unwrap_or(0);
-            rest.is_some()
+    /// Returns the hashes of the lines that were shown last, of at most `budget` o200k tokens.
+    pub(super) fn newest<'a>(
+        &self,
+        lines: impl Iterator<Item = &'a Arc<Line>>,
+        budget: u64,
+    ) -> HashSet<u64> {
+        let mut order: Vec<_> = lines.map(|l| (self.shown_in.get(&l.hash), l)).collect();
+        order.sort_by_key(|(message, _)| *message);
+        let mut used = 0;
+        let fits = |l: &&Arc<Line>| {
+            used += l.tokens;
+            used <= budget
         };
-        order.into_iter().rev().take_while(fits).collect()
+        order.iter().rev().map(|(_, l)| *l).take_while(fits).map(|l| l.hash).collect()
     }
 }
 
@@ -109,10 +112,7 @@ fn unnumbered(line: &str) -> &str {
 
 /// Returns the arguments of a call with their names.
 fn arguments(text: &str) -> Vec<(String, String)> {
-    let plain = |v: Value| match v {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
+    let plain = |v: Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
     match serde_json::from_str(text) {
         Ok(Value::Object(all)) => all.into_iter().map(|(k, v)| (k, plain(v))).collect(),
         _ => vec![("input".to_string(), text.to_string())],

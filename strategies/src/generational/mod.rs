@@ -23,13 +23,17 @@ use journal::{Journal, Line};
 
 pub(crate) const GENERATIONAL: Plain = Plain {
     about: include_str!("about.toml"),
-    build: |b| Box::new(Generational::new(b.settings(), b.texts())),
+    build: |b| Box::new(Generational::new(b.settings())),
     formats: OURS,
 };
 
 /// Shares of the window: above the first the view is shrunk, to at most the second.
 const HIGH: f64 = 0.85;
 const LOW: f64 = 0.6;
+
+/// First line of each block of the journal.
+const HEADER: &str =
+    "(Journal of earlier work: exact lines of messages, calls (>) and results; some are left out.)";
 
 /// Number of ever smaller views that are tried when the window is nearly full.
 const STEPS: u32 = 6;
@@ -46,16 +50,8 @@ struct Settings {
     rent: u64,
 }
 
-/// Texts in `about.toml`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Words {
-    header: String,
-}
-
 struct Generational {
     settings: Settings,
-    words: Words,
     journal: Journal,
     /// Cost of reading garbage since the last collection, in tokens times USD per million.
     paid: f64,
@@ -65,113 +61,107 @@ struct Generational {
 }
 
 /// A part of the view after a collection.
-enum Piece {
-    /// Blocks that stay as they are.
-    Shown(Arc<Block>),
-    /// Lines of the journal.
-    Chunk {
-        lines: Vec<Arc<Line>>,
-        /// The blocks that they replace.
-        sources: Vec<Arc<Block>>,
-        /// Whether `sources` is a block of the journal with exactly these lines.
-        is_written: bool,
-    },
+struct Piece {
+    place: Place,
+    /// The blocks that are shown, or that lines replace.
+    blocks: Vec<Arc<Block>>,
+    lines: Vec<Arc<Line>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Blocks that stay.
+    Shown,
+    /// A block of the journal that stays.
+    Written,
+    /// Lines that become a block of the journal.
+    New,
 }
 
 /// A collection that could take place. Sizes in tokens.
 struct Plan {
     pieces: Vec<Piece>,
-    /// Size of the journal after the collection, if it must be cut.
-    cut_to: Option<u64>,
     /// Size of the view after the collection.
     after: u64,
-    /// Size of what changes in it, which the provider writes to its cache again.
+    /// Size of what the provider then writes to its cache again.
     rewritten: u64,
 }
 
 impl Generational {
-    fn new(settings: Settings, words: Words) -> Self {
+    fn new(settings: Settings) -> Self {
         let (journal, undo) = (Journal::default(), UndoStack::default());
-        Generational { settings, words, journal, paid: 0.0, requested_at: None, undo }
+        Generational { settings, journal, paid: 0.0, requested_at: None, undo }
     }
 
     /// Plans a collection of all but the newest `young` replies and what follows them; `None` if there
-    /// are not more. `is_tight`: earlier messages of the user become lines as well.
+    /// are not more. A journal over `budget` is cut to half of it. `is_tight`: earlier messages of the
+    /// user become lines as well.
     fn plan(&self, s: &Engine, young: usize, budget: u64, is_tight: bool) -> Option<Plan> {
         let blocks = s.context.blocks();
         let replies = step_starts(blocks);
         let first = replies.len().checked_sub(young.max(1)).filter(|n| *n > 0)?;
         let (old, new) = blocks.split_at(replies[first]);
-        let asked = blocks.iter().rev().find(|b| b.kind == BlockKind::User).map(|b| b.message);
-        let is_user = |b: &Block| {
-            let of_user = |m: &Message| m.role == Role::User;
-            s.history.get(b.message).is_some_and(|m| of_user(m) && !m.synthetic)
+        let mut pieces = self.old_pieces(s, old, is_tight);
+        pieces.push(Piece { place: Place::Shown, blocks: new.to_vec(), lines: Vec::new() });
+        let counting = &s.model.counting;
+        let size = |p: &Piece| match p.place {
+            Place::New => {
+                let text = p.lines.iter().map(|l| l.tokens).sum();
+                counting.block(Size { text, ..Size::default() })
+            }
+            Place::Shown | Place::Written => s.tokens_of(&p.blocks),
+        };
+        let journal: u64 = pieces.iter().filter(|p| p.place != Place::Shown).map(size).sum();
+        if journal > budget {
+            let lines = pieces.iter().flat_map(|p| &p.lines);
+            let kept = self.journal.newest(lines, counting.fitting(budget / 2));
+            for p in pieces.iter_mut().filter(|p| p.place != Place::Shown) {
+                p.place = Place::New;
+                p.lines.retain(|l| kept.contains(&l.hash));
+            }
+        }
+        let after = pieces.iter().map(size).sum();
+        let changed = pieces.iter().skip_while(|p| p.place != Place::New);
+        let rewritten = changed.map(size).sum();
+        Some(Plan { pieces, after, rewritten })
+    }
+
+    /// Divides the blocks before the young ones. No two lines are equal.
+    fn old_pieces(&self, s: &Engine, old: &[Arc<Block>], is_tight: bool) -> Vec<Piece> {
+        let is_user = |m: &&Message| m.role == Role::User && !m.synthetic;
+        let asked = s.history.messages().iter().rev().find(is_user).map(|m| m.id);
+        let is_kept = |id: MessageId| {
+            s.history.get(id).is_some_and(|m| is_user(&m)) && (!is_tight || Some(id) == asked)
         };
         let mut known: HashSet<u64> = HashSet::new();
         let mut pieces: Vec<Piece> = Vec::new();
         for message in old.chunk_by(|a, b| a.message == b.message && is_fixed(a) == is_fixed(b)) {
             let (b, id) = (&message[0], message[0].message);
-            let is_kept = is_user(b) && (!is_tight || Some(id) == asked);
-            if is_fixed(b) || is_kept {
-                pieces.extend(message.iter().cloned().map(Piece::Shown));
-                continue;
-            }
-            let is_written = b.kind == BlockKind::Reminder && b.form == BlockForm::Synthetic;
-            let is_new = |l: &&Arc<Line>| known.insert(l.hash);
-            let added: Vec<Arc<Line>> =
-                self.journal.lines(id).iter().filter(is_new).cloned().collect();
+            let is_journal = b.kind == BlockKind::Reminder && b.form == BlockForm::Synthetic;
+            let (place, lines) = match (is_fixed(b) || is_kept(id), is_journal) {
+                (true, _) => (Place::Shown, &[][..]),
+                (_, true) => (Place::Written, self.journal.lines(id)),
+                (_, false) => (Place::New, self.journal.lines(id)),
+            };
+            let lines = lines.iter().filter(|l| known.insert(l.hash)).cloned();
             match pieces.last_mut() {
-                Some(Piece::Chunk { lines, sources, is_written: false }) if !is_written => {
-                    lines.extend(added);
-                    sources.extend_from_slice(message);
+                Some(last) if last.place == Place::New && place == Place::New => {
+                    last.lines.extend(lines);
+                    last.blocks.extend_from_slice(message);
                 }
                 _ => {
-                    let sources = message.to_vec();
-                    pieces.push(Piece::Chunk { lines: added, sources, is_written });
+                    pieces.push(Piece { place, lines: lines.collect(), blocks: message.to_vec() });
                 }
             }
         }
-        pieces.extend(new.iter().cloned().map(Piece::Shown));
-        Some(self.measured(s, pieces, budget))
-    }
-
-    /// Computes the sizes of a plan. A journal over `budget` is cut to half of it.
-    fn measured(&self, s: &Engine, pieces: Vec<Piece>, budget: u64) -> Plan {
-        let text_of = |lines: &[Arc<Line>]| lines.iter().map(|l| l.tokens).sum::<u64>();
-        let size = |p: &Piece| match p {
-            Piece::Shown(b) => b.tokens(&s.model.counting),
-            Piece::Chunk { lines, .. } => {
-                s.model.counting.block(Size { text: text_of(lines), ..Size::default() })
-            }
-        };
-        let (mut journal, mut after, mut rewritten, mut fixed) = (0, 0, 0, 0);
-        for p in &pieces {
-            after += size(p);
-            match p {
-                Piece::Shown(b) if is_fixed(b) => fixed += size(p),
-                Piece::Chunk { is_written, .. } => {
-                    journal += size(p);
-                    rewritten += if *is_written { 0 } else { size(p) };
-                }
-                Piece::Shown(_) => rewritten += if rewritten > 0 { size(p) } else { 0 },
-            }
-        }
-        let cut_to = (journal > budget).then_some(budget / 2);
-        if let Some(left) = cut_to {
-            after -= journal - left;
-            rewritten = after - fixed;
-        }
-        Plan { pieces, cut_to, after, rewritten }
+        pieces
     }
 
     /// Returns whether the garbage has cost `rent` times as much as the collection, or the next request
     /// reads nothing from the cache anyway.
     fn is_due(&mut self, s: &Engine, plan: &Plan) -> bool {
         let (cache, prices, ttl) = (&s.model.cache, &s.model.prices, s.options().ttl);
-        let write = match ttl {
-            Ttl::FiveMinutes => prices.write_5m,
-            Ttl::OneHour => prices.write_1h,
-        };
+        let write = if ttl == Ttl::OneHour { prices.write_1h } else { prices.write_5m };
         let garbage = s.context.tokens().saturating_sub(plan.after) as f64;
         self.paid += garbage * prices.read;
         let fee = plan.rewritten as f64 * (write - prices.read);
@@ -182,47 +172,21 @@ impl Generational {
 
     /// Replaces the view as planned.
     fn collect(&mut self, s: &mut Engine, plan: Plan) -> bool {
-        let Plan { pieces, cut_to, .. } = plan;
-        let lines = |p: &Piece| match p {
-            Piece::Chunk { lines, .. } => lines.clone(),
-            Piece::Shown(_) => Vec::new(),
-        };
-        let all: Vec<Arc<Line>> = pieces.iter().flat_map(lines).collect();
-        let newest_lines = cut_to.map(|left| {
-            self.journal.newest(&all.iter().collect::<Vec<_>>(), s.model.counting.fitting(left))
-        });
-        let (mut view, mut at) = (Vec::new(), 0..);
-        for piece in pieces {
-            match piece {
-                Piece::Shown(block) => view.push(block),
-                Piece::Chunk { sources, is_written: true, .. } if newest_lines.is_none() => {
-                    view.extend(sources);
-                }
-                Piece::Chunk { mut lines, sources, .. } => {
-                    lines.retain(|_| {
-                        let at = at.next().expect("a range without end");
-                        newest_lines.as_ref().is_none_or(|kept: &HashSet<usize>| kept.contains(&at))
-                    });
-                    if !lines.is_empty() {
-                        let text = lines.iter().map(|l| l.text.as_str());
-                        let text: Vec<&str> =
-                            [&*self.words.header].into_iter().chain(text).collect();
-                        let (text, origin) = (text.join("\n"), origins(&sources));
-                        let block = s.synthetic(BlockKind::Reminder, Role::User, text, origin);
-                        self.journal.write(block.message, lines);
-                        view.push(block);
-                    }
-                }
+        let mut view = Vec::new();
+        for Piece { place, blocks, lines } in plan.pieces {
+            if place != Place::New {
+                view.extend(blocks);
+            } else if !lines.is_empty() {
+                let text = [HEADER].into_iter().chain(lines.iter().map(|l| l.text.as_str()));
+                let text = text.collect::<Vec<_>>().join("\n");
+                let block = s.synthetic(BlockKind::Reminder, Role::User, text, origins(&blocks));
+                self.journal.write(block.message, lines);
+                view.push(block);
             }
         }
         let before = s.context.blocks().to_vec();
         let newest = before.iter().filter(|b| !b.origin.is_empty()).map(|b| b.message).max();
-        let phase = if before.last().is_some_and(|b| b.kind == BlockKind::User) {
-            Phase::PreTurn
-        } else {
-            Phase::MidTurn
-        };
-        let done = s.compacted(CompactionKind::Clear, "collect", phase, view).is_ok();
+        let done = s.compacted(CompactionKind::Clear, "collect", Phase::MidTurn, view).is_ok();
         if let Some(newest) = newest.filter(|_| done) {
             self.paid = 0.0;
             self.undo.push(newest, before);
@@ -289,14 +253,5 @@ impl Strategy for Generational {
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.undo.restore_before(s, to);
         s.truncate_after(to);
-    }
-
-    async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Manual {
-        self.journal.read(s.context.blocks());
-        let Settings { young, journal, .. } = self.settings;
-        if let Some(plan) = self.plan(s, young, journal, false) {
-            self.collect(s, plan);
-        }
-        Ok(())
     }
 }

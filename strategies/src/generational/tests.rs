@@ -109,14 +109,6 @@ fn a_rewind_restores_what_was_collected_after_it() {
     assert!(shown[1].starts_with("User:Please find"), "{shown:?}");
 }
 
-#[test]
-fn the_users_command_collects() {
-    let results: Vec<String> = (0..8).map(|i| result(i, 40)).collect();
-    let script = session(&results, 99).then([compact(), user("v", "go on")], [text_answer("ok")]);
-    let p = play("generational:young=2,rent=1000", script);
-    assert_eq!(p.compactions(), ["collect"]);
-}
-
 /// Returns results by seed and number of lines.
 fn results(sizes: &[(usize, usize)]) -> Vec<String> {
     sizes.iter().map(|(seed, lines)| result(*seed, *lines)).collect()
