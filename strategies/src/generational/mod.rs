@@ -1,6 +1,6 @@
 //! Generational collection, after the garbage collectors of programming languages: what is young
 //! stays as it is, what is old becomes a journal of exact lines, and it is collected when the garbage
-//! has cost as much as collecting it. Not a product; docs/systems/generational.md describes it.
+//! has cost as much as collecting it. Not a product; README.md describes it.
 
 mod journal;
 #[cfg(test)]
