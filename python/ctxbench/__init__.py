@@ -10,7 +10,7 @@ The protocol underneath is described in docs/exec.md of the repository.
 
 from .answer import Again, Breakpoint, Compaction, Fail, Keep, Trigger
 from .context import Context, ModelError, Reply, RequestError, Task
-from .session import Call, Model, Session, Tool, Usage
+from .session import Cache, Call, Model, Prices, Session, Tool, Usage
 from .strategy import Strategy, strategy
 from .wire import ProtocolError
 from .run import run
@@ -18,6 +18,7 @@ from .run import run
 __all__ = [
     "Again",
     "Breakpoint",
+    "Cache",
     "Call",
     "Compaction",
     "Context",
@@ -25,6 +26,7 @@ __all__ = [
     "Keep",
     "Model",
     "ModelError",
+    "Prices",
     "ProtocolError",
     "Reply",
     "RequestError",

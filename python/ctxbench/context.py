@@ -120,6 +120,10 @@ class Context:
         """Multiply constants in tokens of your own by it; limits and settings are scaled."""
         return self.session.scale
 
+    def tokens(self, amount: float) -> int:
+        """Converts a constant of your own, such as 30_000, to the scale of the session."""
+        return round(amount * self.scale)
+
     @property
     def settings(self) -> dict[str, Any]:
         return self.session.settings

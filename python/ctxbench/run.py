@@ -182,7 +182,7 @@ class Program:
             agent=given.get("agent"),
             tools=[pick(Tool, t) for t in given.get("tools") or []],
             system=given.get("system") or "",
-            model=pick(Model, params["model"]),
+            model=Model.read(params["model"]),
             scale=params["scale"],
             settings=params.get("settings") or {},
         )

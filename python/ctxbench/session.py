@@ -14,6 +14,26 @@ def pick(cls: type[T], given: Mapping[str, Any]) -> T:
 
 
 @dataclass(frozen=True)
+class Prices:
+    """USD per million tokens, by kind of token."""
+
+    input: float
+    cache_read: float
+    cache_write_5m: float
+    cache_write_1h: float
+    output: float
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The prompt cache: lifetimes after the last use, and the smallest prompt that it holds."""
+
+    lifetime_5m_ms: int
+    lifetime_1h_ms: int
+    min_tokens: int
+
+
+@dataclass(frozen=True)
 class Model:
     """The model of the run. Limits in tokens, scaled with the scenario."""
 
@@ -21,6 +41,22 @@ class Model:
     provider: str
     window: int
     max_output: int
+    # None if they are unknown, or if ctxbench is older than 0.2.
+    prices: Prices | None = None
+    cache: Cache | None = None
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Model:
+        """The model of an `initialize` call."""
+        prices, cache = given.get("prices"), given.get("cache")
+        return pick(
+            cls,
+            {
+                **given,
+                "prices": pick(Prices, prices) if prices else None,
+                "cache": pick(Cache, cache) if cache else None,
+            },
+        )
 
 
 @dataclass(frozen=True)

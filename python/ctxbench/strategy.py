@@ -29,6 +29,15 @@ class Strategy:
     scope: Scope = "state"
     session: Session
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in cls.__dict__.get("__annotations__", {}):
+            if callable(getattr(Strategy, name, None)):
+                raise TypeError(
+                    f"{cls.__name__}: the setting `{name}` has the name of a method of Strategy; "
+                    f"rename it, for example to `{name}_`"
+                )
+
     def start(self, session: Session) -> None:
         """The session begins, or goes on; settings are in place."""
 

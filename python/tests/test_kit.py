@@ -91,6 +91,28 @@ class Functions(unittest.TestCase):
         self.assertEqual(answers(f, call)[0]["keep"], ["m2"])
         self.assertEqual(answers(g, call)[0]["keep"], ["m2"])
 
+    def test_prices_and_scaled_constants(self):
+        seen = []
+
+        def f(messages, ctx):
+            seen.append((ctx.model.prices, ctx.model.cache, ctx.tokens(30_000)))
+
+        prices = {
+            "input": 3, "cache_read": 0.3, "cache_write_5m": 3.75, "cache_write_1h": 6, "output": 15
+        }
+        cache = {"lifetime_5m_ms": 300_000, "lifetime_1h_ms": 3_600_000, "min_tokens": 1024}
+        model = {"id": "m", "provider": "p", "window": 1000, "max_output": 100}
+        for more in ({}, {"prices": None}, {"prices": prices, "cache": cache, "newer": 1}):
+            play(strategy(f), initialize(model={**model, **more}), context(A))
+        self.assertEqual(seen[:2], [(None, None, 15_000)] * 2)
+        self.assertEqual((seen[2][0].cache_write_5m, seen[2][1].min_tokens), (3.75, 1024))
+
+    def test_a_setting_with_the_name_of_a_method_is_refused(self):
+        with self.assertRaisesRegex(TypeError, "the setting `idle` has the name of a method"):
+
+            class Mine(Strategy):
+                idle: int = 5
+
     def test_settings(self):
         @strategy
         def f(messages, ctx, keep: int = 1, share: float = 0.5, how: str = "x", on: bool = True):

@@ -8,6 +8,7 @@ mod codex;
 mod controls;
 pub mod descriptor;
 mod gemini_cli;
+mod generational;
 pub mod names;
 mod opencode;
 mod openoxide;

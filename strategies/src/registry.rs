@@ -21,6 +21,7 @@ const PRODUCTS: &[&'static dyn Product] = &[
     &crate::controls::SHUFFLED_LIST,
     &crate::controls::SLIDING_WINDOW,
     &crate::controls::OBSERVATION_MASKING,
+    &crate::generational::GENERATIONAL,
     &crate::aider::AIDER,
     &crate::codex::Codex,
     &crate::opencode::OpenCode,
@@ -316,7 +317,9 @@ mod tests {
         let rewind = |name: &str| Spec::parse(name).unwrap().descriptor.rewind;
         let with: Vec<&str> =
             built_in().iter().filter(|d| d.rewind != Rewind::default()).map(|d| d.name).collect();
-        assert_eq!(with, ["codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"]);
+        let own =
+            ["generational", "codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"];
+        assert_eq!(with, own);
         assert!(
             rewind("codex").offers(RewindMode::Both) && !rewind("codex").offers(RewindMode::Code)
         );

@@ -60,9 +60,26 @@ export type StopReason =
 
 export type Reason = 'turn' | 'step' | 'overflow' | 'manual' | 'idle' | 'resume';
 
+export type Prices = {
+  input: number;
+  cache_read: number;
+  cache_write_5m: number;
+  cache_write_1h: number;
+  output: number;
+};
+
 export type Initialize = {
   protocol: number;
-  model: { id: string; provider: string; window: number; max_output: number };
+  model: {
+    id: string;
+    provider: string;
+    window: number;
+    max_output: number;
+    /** USD per million tokens; null if they are unknown. */
+    prices: Prices | null;
+    /** Lifetime of entries after their last use, and the smallest prompt that is cached. */
+    cache: { lifetime_5m_ms: number; lifetime_1h_ms: number; min_tokens: number };
+  };
   scale: number;
   settings: Record<string, number | boolean | string>;
   session: {

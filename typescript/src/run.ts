@@ -121,6 +121,7 @@ class Server {
         const params = messages ? { messages: state.entries(messages) } : {};
         return (await wire.call('count_tokens', params)).tokens as number;
       },
+      tokens: (amount: number) => Math.round(amount * this.session.scale),
       log: async (message: string) => wire.notify('log', { message }),
     };
   }

@@ -26,6 +26,8 @@ export type Session<M = Message> = Omit<Initialize, 'protocol' | 'dialects'> & {
   collect(task: number, wait?: boolean): Promise<(Completion & { text: string }) | undefined>;
   /** Tokens of a request that shows these messages (default: the state), as the provider counts. */
   countTokens(messages?: readonly (M | string)[]): Promise<number>;
+  /** Converts a constant of your own, such as 30_000, to the scale of the session. */
+  tokens(amount: number): number;
   /** A line in the trace. */
   log(message: string): Promise<void>;
 };

@@ -296,3 +296,14 @@ test('what user code prints goes to standard error', async () => {
   await harness.call('shutdown');
   assert.deepEqual(await harness.ended, { code: 0, log: 'seen\ntoo\n' });
 });
+
+test('a constant in tokens is scaled', async () => {
+  let seen;
+  const model = { ...initialize().model, prices: null };
+  const harness = await start(
+    strategy((m, ctx) => { seen = [ctx.tokens(30_000), ctx.model.prices]; }),
+    { scale: 0.04, model },
+  );
+  await harness.context(three);
+  assert.deepEqual(seen, [1200, null]);
+});

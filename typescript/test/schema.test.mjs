@@ -59,9 +59,14 @@ const completion = {
 const keep = ['m1'];
 const trigger = { check: 'limit', believed: 90, limit: 80 };
 const session = { id: 's', agent: null, tools: [], system: 'You code.' };
+const prices = { input: 3, cache_read: 0.3, cache_write_5m: 3.75, cache_write_1h: 6, output: 15 };
+const model = {
+  id: 'm', provider: 'anthropic', window: 200000, max_output: 64000, prices,
+  cache: { lifetime_5m_ms: 300000, lifetime_1h_ms: 3600000, min_tokens: 1024 },
+};
 const initialize = {
   protocol: 1,
-  model: { id: 'm', provider: 'anthropic', window: 200000, max_output: 64000 },
+  model,
   scale: 1,
   settings: { keep: 8, share: 0.5, tools: true, mode: 'fast' },
   session: {
@@ -74,9 +79,12 @@ const started = { name: 'mine', version: '1', dialect: 'anthropic' };
 /** By the name of a message: values that fit, and values that do not. */
 const examples = {
   'initialize.params': [
-    [initialize, { ...initialize, session: { ...session, agent: 'explore' }, newer: 1 }],
+    [initialize, { ...initialize, session: { ...session, agent: 'explore' }, newer: 1 },
+      { ...initialize, model: { ...model, prices: null } }],
     [{ ...initialize, protocol: 2 }, { ...initialize, scale: 0 }, { ...initialize, session: {} },
-      { ...initialize, settings: { keep: [1] } }],
+      { ...initialize, settings: { keep: [1] } },
+      { ...initialize, model: { ...model, prices: { ...prices, output: '15' } } },
+      { ...initialize, model: { ...model, cache: {} } }],
   ],
   'initialize.result': [
     [started, { ...started, moments: ['admit', 'reply', 'turn_end', 'error', 'rewind', 'idle',

@@ -13,6 +13,14 @@ Json = Any
 #: Tokens. Small, so that limits are reached within the script.
 WINDOW = 8_000
 MAX_OUTPUT = 1_000
+PRICES = {
+    "input": 3,
+    "cache_read": 0.3,
+    "cache_write_5m": 3.75,
+    "cache_write_1h": 6,
+    "output": 15,
+}
+CACHE = {"lifetime_5m_ms": 300_000, "lifetime_1h_ms": 3_600_000, "min_tokens": 1024}
 SYSTEM = "You are a coding agent. The working folder is /app."
 TOOLS = [
     {
@@ -138,6 +146,8 @@ class Player:
                     "provider": "check",
                     "window": WINDOW,
                     "max_output": MAX_OUTPUT,
+                    "prices": PRICES,
+                    "cache": CACHE,
                 },
                 "scale": WINDOW / 200_000,
                 "settings": self._settings,

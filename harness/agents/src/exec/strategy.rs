@@ -7,11 +7,12 @@ use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming};
+use ctxbench_core::model::{Model, Prices};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
 use ctxbench_core::strategy::{
     Flow, PASSING_RETRIES, ReplyFlow, Strategy, Unsupported, again_if_passing,
 };
-use ctxbench_core::usage::Usage;
+use ctxbench_core::usage::{Ttl, Usage};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{self, Dialect, NAMES};
@@ -22,6 +23,28 @@ use super::protocol::{
 };
 use super::state::{Exec, ExecState, RequestOptions, message_id};
 use super::talk::Broken;
+
+/// Returns the prices in USD per million tokens, or null if they are unknown.
+fn prices(model: &Model) -> Value {
+    let Prices { input, read, write_5m, write_1h, output, .. } = model.prices;
+    let known = json!({
+        "input": input,
+        "cache_read": read,
+        "cache_write_5m": write_5m,
+        "cache_write_1h": write_1h,
+        "output": output,
+    });
+    if model.is_priced() { known } else { Value::Null }
+}
+
+/// Returns the lifetimes of cache entries after their last use, and the smallest prompt that is cached.
+fn cache(model: &Model) -> Value {
+    json!({
+        "lifetime_5m_ms": model.cache.lifetime(Ttl::FiveMinutes),
+        "lifetime_1h_ms": model.cache.lifetime(Ttl::OneHour),
+        "min_tokens": model.cache.minimum,
+    })
+}
 
 impl Exec {
     fn is_subscribed(&self, moment: Moment) -> bool {
@@ -53,6 +76,8 @@ impl Exec {
                 "provider": model.provider,
                 "window": model.window,
                 "max_output": model.max_output,
+                "prices": prices(&model),
+                "cache": cache(&model),
             },
             "scale": self.scale,
             "settings": self.settings,
