@@ -49,6 +49,33 @@ pub fn tokens(session: &Session) -> u64 {
     calibration::content(&session.entries, &by)
 }
 
+/// What the selection of a session depends on.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    id: String,
+    /// Time at which the session began, ms since 1970.
+    began: Option<i64>,
+    is_early: bool,
+    is_small: bool,
+}
+
+impl Candidate {
+    /// Judges a session by the filters.
+    pub fn new(session: &Session, choice: &Choice) -> Candidate {
+        let began = session.header.started.as_deref().and_then(millis);
+        let first = choice.since.as_ref().map(|day| millis(&format!("{day}T00:00:00Z")));
+        let is_early = first.is_some_and(|first| began.is_none() || began < first);
+        let is_small = choice.min_tokens.filter(|_| !is_early);
+        let is_small = is_small.is_some_and(|least| tokens(session) < least);
+        Candidate { id: session.header.id.clone(), began, is_early, is_small }
+    }
+
+    /// Returns whether the session does not pass the filters.
+    pub fn is_refused(&self) -> bool {
+        self.is_early || self.is_small
+    }
+}
+
 /// Proof that a session passed the filters, with its sort key: the random draw of a sample, or the
 /// age. The lowest keys are kept.
 #[derive(Debug)]
@@ -89,27 +116,23 @@ impl<T> Chooser<T> {
 
     /// Applies the filters to a session. `place` is its path below the argument that named it. A
     /// session with the same place and ID gets the same draw, regardless of the reading order.
-    pub fn admit(&mut self, session: &Session, place: &str) -> Option<Ticket> {
+    pub fn admit(&mut self, candidate: &Candidate, place: &str) -> Option<Ticket> {
+        let Candidate { id, began, is_early, is_small } = candidate;
         if self.is_full() {
             return None;
         }
-        if let Some(since) = &self.choice.since {
-            let first = millis(&format!("{since}T00:00:00Z"));
-            let began = session.header.started.as_deref().and_then(millis);
-            if began.is_none() || began < first {
-                *(if began.is_some() { &mut self.early } else { &mut self.undated }) += 1;
-                return None;
-            }
+        if *is_early {
+            *(if began.is_some() { &mut self.early } else { &mut self.undated }) += 1;
+            return None;
         }
-        if self.choice.min_tokens.is_some_and(|least| tokens(session) < least) {
+        if *is_small {
             self.small += 1;
             return None;
         }
         if self.choice.sample.is_some() {
-            return Some(Ticket(Some(draw(self.choice.seed, place, &session.header.id))));
+            return Some(Ticket(Some(draw(self.choice.seed, place, id))));
         }
         if self.choice.last.is_some() {
-            let began = session.header.started.as_deref().and_then(millis);
             return Some(Ticket(Some(began.map_or(u64::MAX, |at| i64::MAX.abs_diff(at)))));
         }
         self.taken += 1;

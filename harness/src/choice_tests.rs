@@ -10,7 +10,8 @@ fn session(id: &str, words: usize, started: Option<&str>) -> Session {
 }
 
 fn offer<T>(chooser: &mut Chooser<T>, session: &Session, place: &str, what: T) -> Option<T> {
-    chooser.admit(session, place).and_then(|ticket| chooser.take(ticket, what))
+    let candidate = Candidate::new(session, &chooser.choice);
+    chooser.admit(&candidate, place).and_then(|ticket| chooser.take(ticket, what))
 }
 
 /// Returns the selected places and the message about the others.

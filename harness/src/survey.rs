@@ -5,8 +5,8 @@ use ctxbench_session::{Entry, calibration};
 use serde::Serialize;
 
 use crate::choice;
-use ctxbench_replay::billing::{BilledCalls, SessionCalls};
-use ctxbench_replay::recorded::{self, BilledCall, about_prices};
+use ctxbench_replay::billing::{BilledCalls, SessionCalls, call_hashes};
+use ctxbench_replay::recorded::{self, BilledCall};
 
 /// Overview of a session. `None` = the recording does not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,7 +53,8 @@ impl SessionSummary {
     pub fn new(scenario: &Scenario) -> SessionSummary {
         let session = &scenario.session;
         let header = &session.header;
-        let calls = recorded::bill(session);
+        let hashes = call_hashes(session);
+        let (calls, remarks) = recorded::bill(session, &hashes);
         let main = || session.entries.iter().filter(|e| e.agent().is_none());
         let count = |of: fn(&Entry) -> bool| main().filter(|e| of(e)).count() as u64;
         let steps = count(|e| matches!(e, Entry::Assistant(_)));
@@ -75,7 +76,7 @@ impl SessionSummary {
         let uncounted = entries.clone().any(is_uncounted) && !entries.any(is_told);
         let cost_is_minimum = uncounted || priced.len() < calls.len();
         let uncounted = uncounted.then(|| UNCOUNTED.to_string());
-        let notes = about_prices(session, None).into_iter().chain(uncounted);
+        let notes = remarks.into_iter().chain(uncounted);
         SessionSummary {
             agent: header.source.as_ref().map(|s| s.format.clone()),
             id: header.id.clone(),
@@ -91,7 +92,7 @@ impl SessionSummary {
             cost_notes: cost_usd.map(|_| notes.collect()).unwrap_or_default(),
             cost_is_minimum,
             calls,
-            identity: SessionCalls::new(session),
+            identity: SessionCalls::of_hashes(session, hashes),
         }
     }
 

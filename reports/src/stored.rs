@@ -13,8 +13,8 @@ use crate::view;
 /// Callback for the rows of one session.
 pub type Take<'a> = dyn FnMut(&[RunRecord]) -> Result<(), ReportError> + 'a;
 
-/// Rows that can be read repeatedly.
-pub trait Rows {
+/// Rows that can be read repeatedly, also by several threads at once.
+pub trait Rows: Sync {
     /// Passes the rows of each session together, always in the same order.
     fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError>;
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 use ctxbench_util::files::{self, FileError};
@@ -120,6 +121,9 @@ pub fn is_of_results(dir: &Path, path: &Path) -> bool {
     listed || is_row || name.starts_with("plots/") || RESERVED.contains(&name.as_str())
 }
 
+/// Writes some files of the results.
+type Writer<'a> = dyn Fn(&mut OutputFolder) -> Result<(), ReportError> + Sync + 'a;
+
 /// New results, not yet in place.
 #[derive(Debug)]
 pub struct NewResults {
@@ -149,17 +153,30 @@ impl NewResults {
         more: &[Artifact],
         private: bool,
     ) -> Result<(), ReportError> {
-        let mut files = OutputFolder::new(&self.temp, private);
-        for name in ["json", "csv", "sqlite"] {
-            formats::format(name)?.write(stored, hues, &mut files)?;
-        }
-        page::write(stored, hues, matrix, &mut files)?;
-        plots::write(stored, hues, &mut files)?;
-        more.iter().try_for_each(|file| files.put(&file.file, &file.text))?;
+        let format =
+            |name, files: &mut OutputFolder| formats::format(name)?.write(stored, hues, files);
+        let writers: [&Writer<'_>; 6] = [
+            &|files| format("json", files),
+            &|files| format("csv", files),
+            &|files| format("sqlite", files),
+            &|files| page::write(stored, hues, matrix, files),
+            &|files| plots::write(stored, hues, files),
+            &|files| more.iter().try_for_each(|file| files.put(&file.file, &file.text)),
+        ];
+        let names = std::thread::scope(|scope| {
+            let started = writers.map(|write| {
+                scope.spawn(|| {
+                    let mut files = OutputFolder::new(&self.temp, private);
+                    write(&mut files).map(|()| files.names)
+                })
+            });
+            let written = started.map(|writer| writer.join().unwrap_or_else(|e| resume_unwind(e)));
+            written.into_iter().collect::<Result<Vec<_>, ReportError>>()
+        })?;
         // All other files can be created again from this one.
         let results = self.temp.join(json::RESULTS_FILE);
         File::open(&results).and_then(|f| f.sync_all()).map_err(unwritten(&results, "write it"))?;
-        Ok(mark(&self.temp, files.names.iter())?)
+        Ok(mark(&self.temp, names.iter().flatten())?)
     }
 
     /// Moves the new files into place, and removes previous ones that have no successor. Files that

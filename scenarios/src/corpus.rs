@@ -9,11 +9,13 @@ use ctxbench_util::files::{self, FileError};
 
 use crate::builtin;
 use crate::error::LoadError;
-use crate::formats::{self, Source};
-use crate::load::{FILES_OF_SESSIONS, SCENARIO_FILE, may_hold_sessions, named_session, unknown};
+use crate::formats::{self, SearchedFolders, Source};
+use crate::load::{
+    self, FILES_OF_SESSIONS, SCENARIO_FILE, Take, may_hold_sessions, named_session, unknown,
+};
 use crate::scenario::Scenario;
 
-pub use crate::load::{read, read_source};
+pub use crate::load::read_source;
 
 /// Name of all built-in scenarios together.
 pub const ALL: &str = "all";
@@ -51,7 +53,7 @@ pub fn load_path(path: &Path) -> Result<Found, LoadError> {
     let mut loaded: Vec<(PathBuf, Scenario)> = Vec::new();
     let corpus = Corpus::at(path);
     for file in corpus.files() {
-        let _ = read(file, &mut |place, one| {
+        let _ = corpus.read(file, &mut |place, one| {
             match one {
                 Ok(mut scenario) => {
                     scenario.find_facts();
@@ -105,13 +107,14 @@ pub fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
 
 /// Files of a path that may contain sessions. In a folder and its subfolders, these are files with
 /// the extension `.toml`, `.jsonl`, `.json` (compressed or not) or `.zip`, and files that a
-/// recording format recognises. Hidden folders are skipped. A folder with a `scenario.toml` is
+/// recording format recognises. Hidden folders, and links to other folders, are skipped. A folder with a `scenario.toml` is
 /// represented by that file, and a folder that is a recording counts as one file. Files that belong
 /// to another file, such as those of subagents, are read together with it.
 #[derive(Debug, Default)]
 pub struct Corpus {
     files: Vec<PathBuf>,
     parts: HashSet<PathBuf>,
+    searched: SearchedFolders,
     /// Folders that cannot be read.
     unread: Vec<(PathBuf, LoadError)>,
 }
@@ -133,8 +136,10 @@ impl Corpus {
     }
 
     fn from_files(files: Vec<PathBuf>) -> Corpus {
-        let parts = files.iter().flat_map(|file| parts(file)).map(absolute).collect();
-        Corpus { files, parts, unread: Vec::new() }
+        let searched = SearchedFolders::default();
+        let parts = |file: &PathBuf| formats::parts(&Source::at(file).within(&searched));
+        let parts = files.iter().flat_map(parts).map(absolute).collect();
+        Corpus { files, parts, searched, unread: Vec::new() }
     }
 
     /// Drops files that belong to another file of any corpus, and duplicates.
@@ -154,6 +159,13 @@ impl Corpus {
         &self.files
     }
 
+    /// Passes the sessions of a file to `take` one at a time, and an error for each session that
+    /// cannot be read. Does not search for facts; see [`Scenario::find_facts`]. Members of an
+    /// archive are located below it: `FILE.zip/MEMBER`.
+    pub fn read(&self, file: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
+        load::read(file, &self.searched, take)
+    }
+
     /// Returns the unreadable parts of a folder, each with the reason.
     pub fn into_unread(self) -> Vec<(PathBuf, LoadError)> {
         self.unread
@@ -165,16 +177,19 @@ fn absolute(path: impl AsRef<Path>) -> PathBuf {
     std::path::absolute(&path).unwrap_or_else(|_| path.as_ref().to_path_buf())
 }
 
-fn parts(file: &Path) -> Vec<PathBuf> {
-    let source = Source::at(file);
-    formats::detect(&source).map(|format| (format.parts)(&source)).unwrap_or_default()
-}
-
 /// Returns the files below a folder that may contain a session, sorted by path.
 fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<PathBuf> {
-    let mut whole = Vec::new();
+    let (mut whole, mut out) = (Vec::new(), Vec::new());
+    let root = folder.canonicalize().unwrap_or_default();
     let enter = |below: &Path| {
         if below.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.')) {
+            return false;
+        }
+        // A link to `/` would lead to every file of the machine.
+        let target = below.is_symlink().then(|| below.canonicalize().unwrap_or_default());
+        if let Some(target) = target.filter(|target| !target.starts_with(&root)) {
+            let path = below.to_path_buf();
+            out.push((path.clone(), FileError::LinkOut { path, target }.into()));
             return false;
         }
         let scenario = below.join(SCENARIO_FILE);
@@ -190,6 +205,7 @@ fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<Pa
     };
     let unread = |e: FileError| skipped.push((folder.to_path_buf(), e.into()));
     let mut files = files::walk_into(folder, enter, unread);
+    skipped.extend(out);
     // Opening a named pipe would block.
     files.retain(|file| {
         match std::fs::metadata(file) {

@@ -11,7 +11,7 @@ use ctxbench_util::nearest;
 
 use crate::error::{InputError, LoadError, Loaded};
 use crate::formats::source::{below, numbered, unpacked};
-use crate::formats::{Archive, Head, Source};
+use crate::formats::{Archive, Head, SearchedFolders, Source};
 use crate::scenario::{self, Companions, Scenario, no_base};
 use crate::{builtin, escapes, formats, jsonl};
 
@@ -53,9 +53,12 @@ pub(crate) const FILES_OF_SESSIONS: &str =
 pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
     let file = name.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
     let toml = unpacked(&file).to_lowercase().ends_with(".toml");
+    if named_session(name) && !toml {
+        return true;
+    }
     match source.head() {
         Ok(head) if toml => is_scenario(&head.text),
-        Ok(head) => named_session(name) || formats::detect_head(&head).is_some(),
+        Ok(head) => formats::detect_head(&head).is_some(),
         Err(_) => {
             let log = file.to_lowercase().ends_with(".eval");
             named_session(name) || log || unpacked(&file) != file
@@ -107,20 +110,27 @@ fn kind(head: &Head) -> Option<InputKind> {
 /// reading.
 pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
 
-/// Passes the sessions of a file to `take` one at a time, and an error for each session that cannot
-/// be read. Does not search for facts; see [`Scenario::find_facts`]. Members of an archive are
-/// located below it: `FILE.zip/MEMBER`.
-pub fn read(path: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
-    load_with(path, &[], take)
+/// Reads a file like [`Corpus::read`](crate::Corpus::read).
+pub(crate) fn read(
+    path: &Path,
+    searched: &SearchedFolders,
+    take: &mut Take<'_>,
+) -> ControlFlow<()> {
+    load_with(&Source::at(path).within(searched), path, &[], take)
 }
 
 /// Reads the sessions of a file. `extending` contains the scenarios that extend it, the outermost
 /// first.
-fn load_with(path: &Path, extending: &[PathBuf], take: &mut Take<'_>) -> ControlFlow<()> {
+fn load_with(
+    source: &Source<'_>,
+    path: &Path,
+    extending: &[PathBuf],
+    take: &mut Take<'_>,
+) -> ControlFlow<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let row = extending.iter().cloned().chain([path.to_path_buf()]).collect();
     let beside = CompanionFiles { folder: Some(folder), row, read: RefCell::default() };
-    of_source(&Source::at(path), path, &beside, &mut |place, one| {
+    of_source(source, path, &beside, &mut |place, one| {
         let one = one.map(|scenario| {
             let read = beside.read.take().into_iter();
             let files = read.chain(scenario.files).chain([path.to_path_buf()]).collect();
@@ -198,7 +208,7 @@ fn try_source(
     })?;
     let (kind, is_archive) = (kind(&head), head.members.is_some());
     let is_blank = head.text.trim().is_empty();
-    let foreign = formats::foreign_program(&head);
+    let foreign = if kind.is_none() { formats::foreign_program(&head) } else { None };
     // Frees a long beginning before the rest is read.
     drop(head);
     let mut flow = ControlFlow::Continue(());
@@ -253,10 +263,7 @@ fn of_members(
     path: &Path,
     take: &mut Take<'_>,
 ) -> Result<ControlFlow<()>, LoadError> {
-    let parts = |name: &String| {
-        let member = archive.member(name).ok()?;
-        Some((formats::detect(&member)?.parts)(&member))
-    };
+    let parts = |name: &String| Some(formats::parts(&archive.member(name).ok()?));
     let parts: HashSet<PathBuf> = archive.names().iter().filter_map(parts).flatten().collect();
     let mut any = false;
     for name in archive.names().iter().filter(|name| !parts.contains(Path::new(name))) {
@@ -327,8 +334,8 @@ impl Companions for CompanionFiles<'_> {
             let what = format!("{name:?} is extended over more than {DEEPEST} scenarios");
             return Err(no_base(what, "extend one that extends fewer"));
         }
-        let base =
-            single(&path, |take| load_with(&path, &self.row, take)).map_err(|e| match e {
+        let base = single(&path, |take| load_with(&Source::at(&path), &path, &self.row, take))
+            .map_err(|e| match e {
                 LoadError::Input(e) => e,
                 e => no_base(format!("cannot extend {name:?}: {e}"), another(name)),
             })?;

@@ -44,12 +44,16 @@ class Run:
         # The share of each pair's literals.
         self.parts = {}
         self.differs = []
+        # The newest items of each window, some of which the next line leaves out.
+        self.newest = {}
 
     def add(self, line):
         self.lines.append(line)
         for item in line["items"]:
             if "text" in item:
                 self.texts[item["sha256"]] = item["text"]
+        before = self.newest.get(line.get("agent"), [])[: line.get("same", 0)]
+        line["items"] = self.newest[line.get("agent")] = before + line["items"]
 
     def seen(self, line):
         """The items that the model sees. Some providers leave out the reasoning of earlier turns."""

@@ -117,7 +117,7 @@ fn trace_fields_are_documented() {
     let example: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(example).unwrap();
     // Fields that only some lines have.
-    let some = "agent phase ttl max_tokens params held said cache_write_1h compaction_usd \
+    let some = "agent same phase ttl max_tokens params held said cache_write_1h compaction_usd \
         compaction_tokens compaction_ms invalidated_expired_tokens invalidated_changed_tokens";
     let some: Vec<&str> = some.split_whitespace().collect();
     for field in example.keys().map(String::as_str).chain(some.iter().copied()) {

@@ -106,7 +106,14 @@ fn texts(whole: &FullReplay) -> String {
 /// Returns the answered requests as (billed input tokens, tokens of the shown items, those of the
 /// reasoning of earlier turns among them, offered tools).
 fn billed(whole: &FullReplay) -> Vec<(u64, u64, u64, bool)> {
-    let lines = whole.replayed.trace.iter().map(|l| serde_json::from_str::<Value>(l).unwrap());
+    let mut before: Vec<Value> = Vec::new();
+    let lines = whole.replayed.trace.iter().map(|l| {
+        let mut line: Value = serde_json::from_str(l).unwrap();
+        before.truncate(line["same"].as_u64().unwrap_or_default() as usize);
+        before.extend(line["items"].as_array().unwrap().iter().cloned());
+        line["items"] = before.clone().into();
+        line
+    });
     let tokens = |i: &Value| i["tokens"].as_u64().unwrap();
     let shown = |v: &Value| v["items"].as_array().unwrap().iter().map(tokens).sum();
     let reasoning = |v: &Value| {

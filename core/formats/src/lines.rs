@@ -1,8 +1,11 @@
 //! Files with a JSON object on each line.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::{self, Formatter};
 
 use ctxbench_util::escapes;
+use serde::Deserializer;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// JSON object of a file.
@@ -21,15 +24,52 @@ const MAX_PLACES: usize = 64;
 pub struct LineReader {
     /// Beginnings of the objects so far, up to the first name.
     beginnings: BTreeSet<String>,
+    /// Names of members that are left out.
+    unread: &'static [&'static str],
+}
+
+/// Reads an object without the members of these names.
+struct MembersWithout(&'static [&'static str]);
+
+impl<'de> Visitor<'de> for MembersWithout {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            if self.0.contains(&&*name) {
+                members.next_value::<IgnoredAny>()?;
+            } else {
+                object.insert(name, members.next_value()?);
+            }
+        }
+        Ok(object)
+    }
 }
 
 impl LineReader {
+    /// Creates a reader that leaves out the members of these names.
+    pub fn without(unread: &'static [&'static str]) -> LineReader {
+        LineReader { unread, ..LineReader::default() }
+    }
+
+    fn object(&self, text: &str) -> serde_json::Result<Map<String, Value>> {
+        let mut text = serde_json::Deserializer::from_str(text);
+        let object = (&mut text).deserialize_map(MembersWithout(self.unread))?;
+        text.end()?;
+        Ok(object)
+    }
+
     /// Reads the objects of a line. A line holds several objects if writers did not end their lines,
     /// and a torn object loses only itself: what follows it begins like another line. Returns the
     /// error of a text that is not an object.
     pub fn objects(&mut self, text: &str) -> (Vec<Map<String, Value>>, Option<serde_json::Error>) {
         let beginning = beginning(text);
-        if let Ok(object) = escapes::from_str(text) {
+        if let Ok(object) = self.object(text).or_else(|_| escapes::from_str(text)) {
             if let Some(beginning) = beginning.filter(|b| !self.beginnings.contains(*b)) {
                 self.beginnings.insert(beginning.to_string());
             }

@@ -18,6 +18,8 @@ pub enum FileError {
     Folder(PathBuf),
     #[error("{path} is a link to {target}, which does not exist; make that or remove the link")]
     DanglingLink { path: PathBuf, target: PathBuf },
+    #[error("{path} is a link to {target}, which is not below the folder; name that folder, too")]
+    LinkOut { path: PathBuf, target: PathBuf },
     #[error("{output} would overwrite the input {input} itself; name another file")]
     Input { output: PathBuf, input: PathBuf },
 }
@@ -220,21 +222,22 @@ pub fn walk_into(
 ) -> Vec<PathBuf> {
     let (mut files, mut open, mut met) = (Vec::new(), vec![folder.to_path_buf()], BTreeSet::new());
     while let Some(folder) = open.pop() {
-        let mut list = || -> io::Result<Vec<PathBuf>> {
+        let mut folders = Vec::new();
+        let mut list = || -> io::Result<()> {
             if !met.insert(folder.canonicalize()?) {
-                return Ok(Vec::new());
+                return Ok(());
             }
-            fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect()
+            for entry in fs::read_dir(&folder)? {
+                let entry = entry?;
+                let (path, kind) = (entry.path(), entry.file_type()?);
+                let is_folder = kind.is_dir() || kind.is_symlink() && path.is_dir();
+                if is_folder { &mut folders } else { &mut files }.push(path);
+            }
+            Ok(())
         };
-        let listed = list().map_err(failed(&folder, "read it", ADVICE_READ));
-        let (mut folders, found): (Vec<_>, Vec<_>) = listed
-            .unwrap_or_else(|e| {
-                unread(e);
-                Vec::new()
-            })
-            .into_iter()
-            .partition(|path| path.is_dir());
-        files.extend(found);
+        if let Err(e) = list() {
+            unread(failed(&folder, "read it", ADVICE_READ)(e));
+        }
         folders.retain(|path| enter(path));
         // Popped from the end, so that the first name comes first.
         folders.sort_by(|a, b| b.cmp(a));

@@ -68,6 +68,8 @@ pub async fn listen<F>(
     let open = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    // hyper panics on a clock before 1970 or after 9999.
+    http.auto_date_header(false);
     tokio::pin!(until);
     loop {
         let accepted = tokio::select! {

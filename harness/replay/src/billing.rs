@@ -55,7 +55,12 @@ pub struct SessionCalls {
 impl SessionCalls {
     /// Reads the calls of a session.
     pub fn new(session: &Session) -> SessionCalls {
-        let mut hashes: BTreeSet<u64> = call_hashes(session).into_iter().flatten().collect();
+        SessionCalls::of_hashes(session, call_hashes(session))
+    }
+
+    /// Collects the calls of a session by their [`call_hashes`].
+    pub fn of_hashes(session: &Session, hashes: Vec<Option<u64>>) -> SessionCalls {
+        let mut hashes: BTreeSet<u64> = hashes.into_iter().flatten().collect();
         if hashes.is_empty() && session.header.source.is_some() {
             hashes.insert(content(session));
         }

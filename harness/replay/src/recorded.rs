@@ -149,9 +149,12 @@ const STAND_IN: &str = "is not in the table of models";
 /// A recorded call: hash of its identity, and its cost in USD if its price is known.
 pub type BilledCall = (Option<u64>, Option<f64>);
 
-/// Returns the calls of a session.
-pub fn bill(session: &Session) -> Vec<BilledCall> {
-    CounterReading::new(session, models::own(session), &BTreeSet::new()).bill
+/// Returns the calls of a session, which have these hashes, and remarks about their prices.
+pub fn bill(session: &Session, hashes: &[Option<u64>]) -> (Vec<BilledCall>, Vec<String>) {
+    let elsewhere = BTreeSet::new();
+    let read = CounterReading::of_calls(session, models::own(session), &elsewhere, hashes);
+    let remarks = read.about_prices().collect();
+    (read.bill, remarks)
 }
 
 /// Figures from the counters of a session, collected entry by entry.
@@ -183,6 +186,15 @@ struct CounterReading<'a> {
 
 impl<'a> CounterReading<'a> {
     fn new(session: &'a Session, model: &'a Model, elsewhere: &'a BTreeSet<u64>) -> Self {
+        CounterReading::of_calls(session, model, elsewhere, &call_hashes(session))
+    }
+
+    fn of_calls(
+        session: &'a Session,
+        model: &'a Model,
+        elsewhere: &'a BTreeSet<u64>,
+        hashes: &[Option<u64>],
+    ) -> Self {
         let mut read = CounterReading {
             model,
             told: session.header.model.as_deref(),
@@ -199,8 +211,8 @@ impl<'a> CounterReading<'a> {
             seen: HashSet::new(),
             bill: Vec::new(),
         };
-        for (entry, id) in session.entries.iter().zip(call_hashes(session)) {
-            read.entry(entry, id);
+        for (entry, id) in session.entries.iter().zip(hashes) {
+            read.entry(entry, *id);
         }
         read
     }

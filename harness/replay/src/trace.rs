@@ -1,4 +1,5 @@
-//! Trace lines: the content of each request, item by item.
+//! Trace lines: the content of each request, item by item. A line leaves out the first items if the
+//! line before has the same ones, so that a trace grows with the session.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,6 +24,9 @@ struct TraceLine<'a> {
     record: &'a RequestRecord,
     scenario: &'a str,
     strategy: &'a str,
+    /// Number of first items that are those of the line before.
+    #[serde(skip_serializing_if = "is_default")]
+    same: usize,
     items: Vec<TraceItem<'a>>,
     tools_tokens: u64,
     #[serde(skip_serializing_if = "is_default")]
@@ -68,12 +72,20 @@ pub(super) struct Tracer {
     strategy: String,
     hashes: HashMap<u64, Arc<str>>,
     said: Vec<String>,
+    /// Model and items of the line before, with whether each is marked.
+    before: (String, Vec<(Arc<Block>, bool)>),
 }
 
 impl Tracer {
     pub(super) fn new(scenario: &str, strategy: &str) -> Self {
         let (scenario, strategy) = (scenario.to_string(), strategy.to_string());
-        Tracer { scenario, strategy, hashes: HashMap::new(), said: vec![] }
+        Tracer {
+            scenario,
+            strategy,
+            hashes: HashMap::new(),
+            said: vec![],
+            before: Default::default(),
+        }
     }
 
     /// Adds a message of the strategy to the next line.
@@ -82,18 +94,24 @@ impl Tracer {
     }
 
     pub(super) fn line(&mut self, request: &Request, record: &RequestRecord) -> String {
-        let Tracer { scenario, strategy, hashes, said } = self;
+        let Tracer { scenario, strategy, hashes, said, before: (model, before) } = self;
+        let counting = &request.model.counting;
         let marked = |at| request.breakpoints.contains(&at);
-        let items = request
-            .blocks
-            .iter()
-            .enumerate()
-            .map(|(at, b)| item(hashes, &request.model.counting, b, marked(at)))
-            .collect();
+        let all = request.blocks.iter().enumerate().map(|(at, b)| (b.clone(), marked(at)));
+        let all: Vec<(Arc<Block>, bool)> = all.collect();
+        let is_same = |((a, marked), (b, now)): &(&(Arc<Block>, bool), &(Arc<Block>, bool))| {
+            marked == now && (Arc::ptr_eq(a, b) || looks_alike(a, b))
+        };
+        let is_counted_alike = *model == *request.model.name;
+        let before = before.iter().filter(|_| is_counted_alike);
+        let same = before.zip(&all).take_while(is_same).count();
+        let items = all[same..].iter().map(|(b, marked)| item(hashes, counting, b, *marked));
+        let items = items.collect();
         let line = TraceLine {
             scenario,
             strategy,
             record,
+            same,
             items,
             tools_tokens: request.tools_tokens(),
             ttl: request.ttl,
@@ -106,8 +124,16 @@ impl Tracer {
             params: &request.params,
             said: std::mem::take(said),
         };
-        serde_json::to_string(&line).expect("plain data always serialises")
+        let line = serde_json::to_string(&line).expect("plain data always serialises");
+        self.before = (request.model.name.to_string(), all);
+        line
     }
+}
+
+/// Returns whether the items of two blocks are equal.
+fn looks_alike(a: &Block, b: &Block) -> bool {
+    let of = |b: &Block| (b.hash, b.kind, b.role, b.as_list, b.bytes());
+    of(a) == of(b) && a.call == b.call
 }
 
 fn item<'a>(
@@ -132,5 +158,37 @@ fn item<'a>(
         form: b.as_list.then_some("blocks"),
         cache,
         text: (first || b.bytes() < SHORT).then(|| Cow::from(&*b.text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{Draft, MessageId};
+    use ctxbench_core::model;
+
+    fn block(text: &str) -> Arc<Block> {
+        Draft::text(BlockKind::User, Role::User, text).build(MessageId(0), vec![])
+    }
+
+    #[test]
+    fn a_line_leaves_out_the_first_items_of_the_line_before() {
+        let mut tracer = Tracer::new("s", "none");
+        let mut line = |texts: &[&str], marks: &[usize], of: &str| {
+            let model = Arc::new(model::find(of).unwrap().clone());
+            let blocks = texts.iter().map(|text| block(text)).collect();
+            let request = Request { breakpoints: marks.to_vec(), ..Request::new(model, blocks) };
+            let line = tracer.line(&request, &RequestRecord::default());
+            let line: Value = serde_json::from_str(&line).unwrap();
+            let items = line["items"].as_array().unwrap().iter();
+            let texts: Vec<String> = items.map(|i| i["text"].as_str().unwrap().into()).collect();
+            (line["same"].as_u64().unwrap_or_default(), texts.join(" "))
+        };
+        let told = |same: u64, texts: &str| (same, texts.to_string());
+        assert_eq!(line(&["a", "b"], &[], "gpt-5.1"), told(0, "a b"));
+        assert_eq!(line(&["a", "b", "c"], &[], "gpt-5.1"), told(2, "c"));
+        assert_eq!(line(&["a", "x", "c"], &[], "gpt-5.1"), told(1, "x c"));
+        assert_eq!(line(&["a", "x", "c"], &[1], "gpt-5.1"), told(1, "x c"));
+        assert_eq!(line(&["a", "x", "c"], &[1], "claude-sonnet-4-6"), told(0, "a x c"));
     }
 }

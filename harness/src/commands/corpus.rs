@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::choice::{Choice, Chooser};
+use crate::choice::{Candidate, Choice, Chooser};
 use anyhow::bail;
+use ctxbench_replay::run::all_cores;
 use ctxbench_replay::verify;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
@@ -79,35 +81,76 @@ impl Drop for Progress {
 }
 
 /// An item found by [`walk`].
-pub(crate) enum WalkItem {
-    /// A session, before the search for facts.
-    Session(Box<Scenario>),
+pub(crate) enum WalkItem<S> {
+    /// What was made of a session, before the search for facts.
+    Session(S),
     /// A session or a file that cannot be read.
     Unreadable(LoadError),
     /// A file in a folder that is not a session.
     NotASession(LoadError),
 }
 
-impl WalkItem {
+impl<S> WalkItem<S> {
     /// `in_folder`: files that are not sessions are expected.
-    fn from_result(one: Result<Scenario, LoadError>, in_folder: bool) -> WalkItem {
+    fn from_result(
+        one: Result<Scenario, LoadError>,
+        in_folder: bool,
+        make: impl FnOnce(Scenario) -> S,
+    ) -> WalkItem<S> {
         let known = |scenario: &Scenario| {
             verify::check_expectations(scenario).map_err(|e| LoadError::Input(e.into()))
         };
         match one.and_then(|scenario| known(&scenario).map(|()| scenario)) {
-            Ok(scenario) => WalkItem::Session(scenario.into()),
+            Ok(scenario) => WalkItem::Session(make(scenario)),
             Err(e) if in_folder && e.is_other() => WalkItem::NotASession(e),
             Err(e) => WalkItem::Unreadable(e),
         }
     }
 }
 
+/// Number of files that are read before the one whose sessions are taken.
+const READ_AHEAD: usize = 32;
+
+/// Reads files on all cores. Passes what `read` sends of each to `take`, in the order of the files.
+fn read_in_order<T: Send>(
+    files: &[PathBuf],
+    read: &(dyn Fn(&Path, SyncSender<T>) + Sync),
+    take: &mut dyn FnMut(Receiver<T>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let (to, begun) = sync_channel(READ_AHEAD);
+    let files_left = &Mutex::new(files.iter());
+    std::thread::scope(|scope| {
+        for _ in 0..all_cores().min(files.len()) {
+            let to = to.clone();
+            scope.spawn(move || {
+                loop {
+                    let mut files = files_left.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Some(file) = files.next() else { return };
+                    let (items, received) = sync_channel(1);
+                    // Sent before another file begins, so that the files keep their order.
+                    if to.send(received).is_err() {
+                        return;
+                    }
+                    drop(files);
+                    read(file, items);
+                }
+            });
+        }
+        drop(to);
+        begun.into_iter().try_for_each(take)
+    })
+}
+
+/// What to make of a session at a path. It is called on several threads.
+type Make<'a, S> = &'a (dyn Fn(&Path, Scenario) -> S + Sync);
+
 /// Visits the sessions of all inputs, one at a time. Calls `take` with the progress, the input, the
-/// path of the item, and the item.
-pub(crate) fn walk(
+/// path of the item, and what `make` made of it.
+pub(crate) fn walk<S: Send>(
     inputs: &[String],
     shown: &mut Option<Progress>,
-    take: &mut dyn FnMut(&Progress, &str, &Path, WalkItem) -> ControlFlow<()>,
+    make: Make<'_, S>,
+    take: &mut dyn FnMut(&Progress, &str, &Path, WalkItem<S>) -> ControlFlow<()>,
 ) -> anyhow::Result<()> {
     let mut corpora: Vec<Option<Corpus>> = Vec::new();
     for input in inputs {
@@ -122,8 +165,10 @@ pub(crate) fn walk(
         let path = Path::new(input);
         if input::is_pipe(path) {
             let name = input::display_name(path);
-            let mut one =
-                |place: &Path, one| take(shown, input, place, WalkItem::from_result(one, false));
+            let mut one = |place: &Path, one| {
+                let item = WalkItem::from_result(one, false, |scenario| make(place, scenario));
+                take(shown, input, place, item)
+            };
             let ended = match input::piped(path) {
                 Ok(bytes) => {
                     let source = Source::of_bytes(&bytes, &name);
@@ -140,21 +185,30 @@ pub(crate) fn walk(
             let found = ctxbench_scenarios::load(input).map_err(|e| super::meant(input, e))?;
             for scenario in found.scenarios {
                 let place = PathBuf::from(&scenario.id);
-                if take(shown, input, &place, WalkItem::Session(scenario.into())).is_break() {
+                let made = make(&place, scenario);
+                if take(shown, input, &place, WalkItem::Session(made)).is_break() {
                     return Ok(());
                 }
             }
             continue;
         };
         let many = path.is_dir();
-        for file in corpus.files() {
-            let ended = corpus::read(file, &mut |place, one| {
-                take(shown, input, place, WalkItem::from_result(one, many))
+        let read = |file: &Path, items: SyncSender<(PathBuf, WalkItem<S>)>| {
+            let _ = corpus.read(file, &mut |place, one| {
+                let item = WalkItem::from_result(one, many, |scenario| make(place, scenario));
+                match items.send((place.to_path_buf(), item)) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                }
             });
+        };
+        let ended = read_in_order(corpus.files(), &read, &mut |items| {
+            items.into_iter().try_for_each(|(place, item)| take(shown, input, &place, item))?;
             shown.step();
-            if ended.is_break() {
-                return Ok(());
-            }
+            ControlFlow::Continue(())
+        });
+        if ended.is_break() {
+            return Ok(());
         }
         for (folder, e) in corpus.into_unread() {
             if take(shown, input, &folder, WalkItem::Unreadable(e)).is_break() {
@@ -226,20 +280,23 @@ type TakeSession<'a, T, E> =
 /// Visits the selected sessions, and the files that cannot be read, until `take` fails. `make` gets
 /// each session as soon as it is read, before the search for facts. Returns the skipped files and a
 /// message about the omitted sessions, or the error of `take`.
-pub(crate) fn choose<T, E>(
+pub(crate) fn choose<T: Send, E>(
     inputs: &[String],
     choice: &Choice,
-    make: &mut dyn FnMut(&Path, Scenario) -> T,
+    make: Make<'_, T>,
     take: &mut TakeSession<'_, T, E>,
 ) -> anyhow::Result<Result<(Skipped, Option<String>), E>> {
     let mut chooser = Chooser::new(choice);
     let mut skipped = Skipped::default();
     let (mut shown, mut taken) = (None, Ok(()));
-    walk(inputs, &mut shown, &mut |shown, input, place, met| {
+    let offer = |place: &Path, scenario: Scenario| {
+        (Candidate::new(&scenario.session, choice), make(place, scenario))
+    };
+    walk(inputs, &mut shown, &offer, &mut |shown, input, place, met| {
         match met {
-            WalkItem::Session(scenario) => {
-                let ticket = chooser.admit(&scenario.session, &below(input, place));
-                if let Some(one) = ticket.and_then(|t| chooser.take(t, make(place, *scenario))) {
+            WalkItem::Session((candidate, made)) => {
+                let ticket = chooser.admit(&candidate, &below(input, place));
+                if let Some(one) = ticket.and_then(|t| chooser.take(t, made)) {
                     taken = take(shown, Ok(one));
                 }
             }
@@ -270,42 +327,52 @@ pub(crate) fn load_usable(
     choice: &Choice,
     is_usable: &mut dyn FnMut(&Scenario) -> bool,
 ) -> anyhow::Result<Vec<Scenario>> {
-    let all = load_each(inputs, choice, is_usable, &mut |_, mut scenario| {
+    let all = load_each(inputs, choice, is_usable, &|_| (), &mut |_, mut scenario, _| {
         scenario.find_facts();
         (scenario, ())
     })?;
     Ok(all.into_iter().map(|(scenario, ())| scenario).collect())
 }
 
-/// Loads the selected sessions. `make` adds data to each session before the search for facts, and
-/// may drop the content of the session. It gets the number of sessions before this one in the walk,
-/// if a second walk can read it again.
-pub(crate) fn load_each<T>(
+/// Place of a session that a second walk can read again: the number of sessions before it in the
+/// walk, and its path.
+pub(crate) type Ordinal = (usize, PathBuf);
+
+/// Loads the selected sessions. `prepare` may find the facts of each, on several threads. `make` adds
+/// data to each session in order, and may drop the content of the session.
+pub(crate) fn load_each<P: Send, T>(
     inputs: &[String],
     choice: &Choice,
     is_usable: &mut dyn FnMut(&Scenario) -> bool,
-    make: &mut dyn FnMut(Option<usize>, Scenario) -> (Scenario, T),
+    prepare: &(dyn Fn(&mut Scenario) -> P + Sync),
+    make: &mut dyn FnMut(Option<Ordinal>, Scenario, P) -> (Scenario, T),
 ) -> anyhow::Result<Vec<(Scenario, T)>> {
     let mut kept: Vec<(usize, PathBuf, (Scenario, T))> = Vec::new();
     let mut chooser = Chooser::new(choice);
     let index = |input: &str| inputs.iter().position(|i| i == input).unwrap_or_default();
     let mut met: Vec<(usize, Skipped)> = inputs.iter().map(|_| Default::default()).collect();
     let mut ordinal = 0;
-    walk(inputs, &mut None, &mut |_, input, place, one| {
+    let offer = |_: &Path, mut scenario: Scenario| {
+        let candidate = Candidate::new(&scenario.session, choice);
+        let prepared = (!candidate.is_refused()).then(|| prepare(&mut scenario));
+        (candidate, scenario, prepared)
+    };
+    walk(inputs, &mut None, &offer, &mut |_, input, place, one| {
         let (sessions, skipped) = &mut met[index(input)];
         match one {
-            WalkItem::Session(scenario) => {
+            WalkItem::Session((candidate, scenario, prepared)) => {
                 *sessions += 1;
                 let path = Path::new(input);
                 let is_on_disk = !input::is_pipe(path) && is_path(input);
-                let on_disk = is_on_disk.then_some(ordinal);
+                let on_disk = is_on_disk.then(|| (ordinal, place.to_path_buf()));
                 ordinal += 1;
                 if !is_usable(&scenario) {
                     return ControlFlow::Continue(());
                 }
-                if let Some(ticket) = chooser.admit(&scenario.session, &below(input, place)) {
-                    let one = (index(input), place.to_path_buf(), make(on_disk, *scenario));
-                    kept.extend(chooser.take(ticket, one));
+                let ticket = chooser.admit(&candidate, &below(input, place));
+                if let Some((ticket, prepared)) = ticket.zip(prepared) {
+                    let made = make(on_disk, scenario, prepared);
+                    kept.extend(chooser.take(ticket, (index(input), place.to_path_buf(), made)));
                 }
             }
             WalkItem::Unreadable(e) | WalkItem::NotASession(e) => skipped.add(place, e),
@@ -346,16 +413,17 @@ pub(crate) fn load_each<T>(
 }
 
 /// Visits the sessions of an earlier [`walk`] again, in the same order, until `take` breaks. Calls
-/// `take` with the ordinal and the session, before the search for facts.
-pub(crate) fn walk_again(
+/// `take` with the number of sessions before it and what `make` made of it.
+pub(crate) fn walk_again<S: Send>(
     inputs: &[String],
-    take: &mut dyn FnMut(usize, Scenario) -> ControlFlow<()>,
+    make: Make<'_, S>,
+    take: &mut dyn FnMut(usize, S) -> ControlFlow<()>,
 ) -> anyhow::Result<()> {
     let mut ordinal = 0;
-    walk(inputs, &mut Some(Progress::hidden()), &mut |_, _, _, one| match one {
-        WalkItem::Session(scenario) => {
+    walk(inputs, &mut Some(Progress::hidden()), make, &mut |_, _, _, one| match one {
+        WalkItem::Session(made) => {
             ordinal += 1;
-            take(ordinal - 1, *scenario)
+            take(ordinal - 1, made)
         }
         WalkItem::Unreadable(_) | WalkItem::NotASession(_) => ControlFlow::Continue(()),
     })

@@ -1,10 +1,10 @@
 //! `ctxbench report`: writes the results of a run in other formats.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, bail};
 use ctxbench_os::redact::Redactor;
@@ -60,13 +60,13 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     }
     private::keep([source]);
     let file = ResultsFile::open(&args.results)?;
-    let redacted = Redacted { rows: &file, redactor: RefCell::default() };
+    let redacted = Redacted { rows: &file, redactor: Mutex::default() };
     let (rows, head): (&dyn Rows, _) = match args.no_redact {
         true => (&file, file.head.without_rows()),
-        false => (&redacted, redacted.redactor.borrow_mut().typed(&file.head).context(SECRETS)?),
+        false => (&redacted, redacted.redactor().typed(&file.head).context(SECRETS)?),
     };
     let stored = StoredResults::new(&head, rows)?;
-    if let Some(note) = redacted.redactor.borrow().note() {
+    if let Some(note) = redacted.redactor().note() {
         report!("{note}; --no-redact keeps them");
     }
     match &args.out {
@@ -85,13 +85,19 @@ const SECRETS: &str = "taking secrets out of the results";
 /// Rows with secrets removed on reading.
 struct Redacted<'a> {
     rows: &'a dyn Rows,
-    redactor: RefCell<Redactor>,
+    redactor: Mutex<Redactor>,
+}
+
+impl Redacted<'_> {
+    fn redactor(&self) -> MutexGuard<'_, Redactor> {
+        self.redactor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Rows for Redacted<'_> {
     fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
         self.rows.sessions(&mut |session| {
-            let mut redactor = self.redactor.borrow_mut();
+            let mut redactor = self.redactor();
             let rows: Result<Vec<_>, _> = session.iter().map(|r| redactor.typed(r)).collect();
             let failed = |e| io::Error::other(format!("{SECRETS}: {e}"));
             drop(redactor);

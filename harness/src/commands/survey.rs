@@ -37,14 +37,14 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         bail!("{gone}: no such file or folder");
     }
     let mut out = Out { json: as_json, ..Out::default() };
-    let mut placed = |place: &Path, scenario: Scenario| {
+    let placed = |place: &Path, scenario: Scenario| {
         let path = place.display().to_string();
         let is_about = |w: &&String| is_about_a_number(w) || is_about_damage(w);
         let all = scenario.warnings.iter().filter(is_about);
         let damage = all.clone().next().map(|first| (first.clone(), all.count()));
         Placed { path, row: SessionSummary::new(&scenario), damage }
     };
-    let listed = choose(inputs, choice, &mut placed, &mut |shown, one| match one {
+    let listed = choose(inputs, choice, &placed, &mut |shown, one| match one {
         Ok(placed) => out.session(shown, placed),
         Err((place, e)) => out.damaged(shown, place, &e),
     })?;

@@ -39,7 +39,7 @@ pub(super) fn each_object(
     notes: &mut Recording,
     take: &mut TakeObject<'_>,
 ) -> Result<(), InputError> {
-    let mut reader = LineReader::default();
+    let mut reader = LineReader::without(notes.unread);
     let mut lines = source.lines()?.peekable();
     let file = source.name();
     while let Some(line) = lines.next() {
@@ -125,7 +125,17 @@ pub(super) fn session(
     sink: &mut Sink<'_>,
     read: fn(Vec<RecordedLine>, &str, Recording) -> Recording,
 ) -> Result<(), Ended> {
-    let mut out = Recording::default();
+    session_into(Recording::default(), source, beside, sink, read)
+}
+
+/// Passes on a session like [`session`], read into `out`.
+pub(super) fn session_into(
+    mut out: Recording,
+    source: &Source<'_>,
+    beside: Vec<PathBuf>,
+    sink: &mut Sink<'_>,
+    read: fn(Vec<RecordedLine>, &str, Recording) -> Recording,
+) -> Result<(), Ended> {
     let mut lines = of_lines(source, &mut out)?;
     if !beside.is_empty() {
         let others = beside.iter().map(|path| of_lines(&source.open_companion(path)?, &mut out));

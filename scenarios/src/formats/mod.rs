@@ -4,6 +4,8 @@
 //! A format has one reader, which converts a [`Source`], a file or a folder, to [`Recording`]s, one
 //! at a time. Import and validation both use this result.
 
+use std::path::PathBuf;
+
 mod actions;
 mod aider;
 mod amp;
@@ -59,7 +61,7 @@ pub use recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
     RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
 };
-pub use source::{Archive, Head, Source};
+pub use source::{Archive, Head, SearchedFolders, Source};
 pub use time::millis;
 
 /// All recording formats, in the order in which they are tried.
@@ -98,6 +100,15 @@ pub static ALL: &[&Format] = &[
 /// Returns the format of a source, or `None` if no format of [`ALL`] recognises it.
 pub fn detect(source: &Source<'_>) -> Option<&'static Format> {
     detect_head(&source.head().ok()?)
+}
+
+/// Returns the companion files of a source that are recordings themselves.
+pub fn parts(source: &Source<'_>) -> Vec<PathBuf> {
+    // Most files have no companions, and finding that out is cheaper than recognising the format.
+    if ALL.iter().all(|format| (format.parts)(source).is_empty()) {
+        return Vec::new();
+    }
+    detect(source).map(|format| (format.parts)(source)).unwrap_or_default()
 }
 
 /// Returns the format that recognises a beginning. Files of programs that are not read have none.

@@ -40,7 +40,8 @@ fn gzip_and_zstandard_are_read_as_what_is_in_them() {
         (&chat, gzip(&chat), "c.jsonl.gz"),
         (&chat, zst.clone(), "c.jsonl.zst"),
         (&twice, [gzip(&chat), gzip(&chat)].concat(), "c.jsonl.gz"),
-        (&twice, [zst.clone(), skipped, zst].concat(), "c.jsonl.zst"),
+        (&twice, [zst.clone(), skipped.clone(), zst.clone()].concat(), "c.jsonl.zst"),
+        (&chat, [skipped, zst].concat(), "c.jsonl.zst"),
         // The bytes determine the compression, not the name.
         (&chat, gzip(&chat), "c.jsonl"),
     ] {
@@ -121,4 +122,13 @@ fn what_grows_beyond_measure_is_refused() {
     assert_contains(&e, &["bomb.json.gz:1: it cannot be read (its first ", "no session does"]);
     assert!(lines(&bomb, "bomb.json.gz").is_err());
     assert!(Source::of_bytes(&bomb, "b").head().is_ok());
+}
+
+#[test]
+fn dense_data_may_unpack_to_less() {
+    let mib = 1 << 20;
+    for (packed, unpacked) in [(1, 250), (12, 512), (100, 2000)] {
+        assert_eq!(unpack::max_unpacked(packed * mib), unpacked * mib);
+    }
+    assert_eq!(unpack::max_unpacked(100), 64 * mib);
 }

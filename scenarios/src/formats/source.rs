@@ -5,10 +5,12 @@ mod archive;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ctxbench_formats::lines::LineReader;
 use ctxbench_util::files;
@@ -24,6 +26,9 @@ use crate::error::InputError;
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
 
+/// Size of the beginning that identifies most files with an object on each line, bytes.
+const SHORT_HEAD_BYTES: u64 = 1 << 16;
+
 const HEAD_LINES: usize = 20;
 
 /// A file, a folder, a member of an archive or bytes.
@@ -33,7 +38,15 @@ pub struct Source<'a> {
     raw: Raw<'a>,
     /// Whether to ignore companion files.
     alone: bool,
+    searched: Option<&'a SearchedFolders>,
 }
+
+/// Companion files by the session that they belong to, for each folder that was searched. With it,
+/// a folder with many sessions is searched once.
+#[derive(Debug, Default)]
+pub struct SearchedFolders(Mutex<HashMap<PathBuf, Arc<OwnedFiles>>>);
+
+pub(super) type OwnedFiles = HashMap<String, Vec<PathBuf>>;
 
 enum Raw<'a> {
     Path(&'a Path),
@@ -51,12 +64,12 @@ impl<'a> Source<'a> {
     pub fn at(path: &'a Path) -> Source<'a> {
         let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| path.display().to_string());
-        Source { name, raw: Raw::Path(path), alone: false }
+        Source { name, raw: Raw::Path(path), alone: false, searched: None }
     }
 
     /// Creates a source of bytes in memory, such as standard input.
     pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
-        Source { name: name.to_string(), raw: Raw::Bytes(bytes), alone: true }
+        Source { name: name.to_string(), raw: Raw::Bytes(bytes), alone: true, searched: None }
     }
 
     pub fn called(self, name: &str) -> Source<'a> {
@@ -66,6 +79,11 @@ impl<'a> Source<'a> {
     /// Ignores companion files, for callers that read them separately.
     pub fn alone(self) -> Source<'a> {
         Source { alone: true, ..self }
+    }
+
+    /// Shares what searches for companion files found.
+    pub fn within(self, searched: &'a SearchedFolders) -> Source<'a> {
+        Source { searched: Some(searched), ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -85,8 +103,9 @@ impl<'a> Source<'a> {
     /// Returns the path of an uncompressed file or folder, or `None` for sources in memory, in an
     /// archive or compressed.
     pub fn path(&self) -> Option<&'a Path> {
-        let packed = |start: Vec<u8>| Packing::detect(&start).is_some() || is_zip(&start);
-        self.disk_path().filter(|_| !self.start().is_ok_and(packed))
+        let is_packed =
+            || self.is_zip() || self.opened().is_ok_and(|(_, packing)| packing.is_some());
+        self.disk_path().filter(|_| !is_packed())
     }
 
     fn disk_path(&self) -> Option<&'a Path> {
@@ -143,6 +162,27 @@ impl<'a> Source<'a> {
         listed(folder)
     }
 
+    /// Returns the files in a folder next to this source by their sessions, which `owner` reads.
+    pub(super) fn owned_in(
+        &self,
+        folder: &Path,
+        owner: fn(&Source<'_>, &Path) -> Option<String>,
+    ) -> Arc<OwnedFiles> {
+        let search = || {
+            let mut owned = OwnedFiles::new();
+            for path in self.files_in(folder, false) {
+                if let Some(owner) = owner(self, &path) {
+                    owned.entry(owner).or_default().push(path);
+                }
+            }
+            Arc::new(owned)
+        };
+        let Some(SearchedFolders(known)) = self.searched else { return search() };
+        // A search that panicked added nothing.
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(folder.to_path_buf()).or_insert_with(search).clone()
+    }
+
     pub fn head(&self) -> Result<Head, InputError> {
         let name = unpacked(&self.name).to_string();
         let mut head = Head { name, whole: true, ..Head::default() };
@@ -153,13 +193,23 @@ impl<'a> Source<'a> {
             entries.sort();
             return Ok(Head { entries: Some(entries), ..head });
         }
-        if let Some(archive) = self.archive()? {
+        let (mut reader, packing) = self.opened()?;
+        let unread = |e: io::Error| self.unread(&e);
+        if packing.is_none()
+            && is_zip(reader.fill_buf().map_err(unread)?)
+            && let Some(archive) = self.archive()?
+        {
             return Ok(Head { members: Some(archive.names().to_vec()), ..head });
         }
         let mut bytes = Vec::new();
-        let read = self.open()?.take(HEAD_BYTES).read_to_end(&mut bytes);
-        read.map_err(|e| self.unread(&e))?;
-        head.whole = (bytes.len() as u64) < HEAD_BYTES;
+        for most in [SHORT_HEAD_BYTES, HEAD_BYTES] {
+            let more = most - bytes.len() as u64;
+            reader.by_ref().take(more).read_to_end(&mut bytes).map_err(unread)?;
+            head.whole = (bytes.len() as u64) < most;
+            if head.whole || is_of_objects(&bytes) {
+                break;
+            }
+        }
         head.text = decoded(bytes);
         if head.text.starts_with(DATABASE)
             && let Some(path) = self.disk_path()
@@ -172,7 +222,7 @@ impl<'a> Source<'a> {
     /// Returns the zip archive, or `None` if the source is not one.
     pub fn archive(&self) -> Result<Option<Archive>, InputError> {
         match &self.raw {
-            _ if !is_zip(&self.start()?) => Ok(None),
+            _ if !self.is_zip() => Ok(None),
             Raw::Member { .. } => {
                 let (what, fix) = ("an archive in an archive is not read", "unpack it first");
                 Err(InputError::new(1, what, "a file that is not an archive", fix).at(&self.name))
@@ -189,9 +239,9 @@ impl<'a> Source<'a> {
     pub fn text(&self) -> Result<String, InputError> {
         let mut bytes = Vec::new();
         // The size of an uncompressed file is known.
-        let packed = Packing::detect(&self.start()?).is_some();
-        let most = if packed { MAX_HELD_BYTES } else { u64::MAX };
-        self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
+        let (reader, packing) = self.opened()?;
+        let most = if packing.is_some() { MAX_HELD_BYTES } else { u64::MAX };
+        reader.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
             let what = format!("more than {} MiB of one document in it", most >> 20);
             return Err(self.unread(&io::Error::other(what)));
@@ -208,9 +258,11 @@ impl<'a> Source<'a> {
             (!ended).then_some((number, line))
         });
         let content = |(number, line): (usize, io::Result<Vec<u8>>)| match line.map(text_of) {
-            Ok(text) => {
-                let text = text.trim_start_matches('\u{feff}').trim();
-                (!text.is_empty()).then(|| Ok((number, text.to_string())))
+            Ok(mut text) => {
+                text.truncate(text.trim_end().len());
+                let start = text.len() - text.trim_start_matches('\u{feff}').trim_start().len();
+                text.drain(..start);
+                (!text.is_empty()).then_some(Ok((number, text)))
             }
             Err(e) => Some(Err(unread(&self.name, number, &e))),
         };
@@ -230,11 +282,16 @@ impl<'a> Source<'a> {
     }
 
     pub fn open(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
-        let packing = Packing::detect(&self.start()?);
-        let (raw, size) = self.raw()?;
+        Ok(self.opened()?.0)
+    }
+
+    /// Returns a stream of the unpacked bytes, and how they were packed.
+    fn opened(&self) -> Result<(Box<dyn BufRead + '_>, Option<Packing>), InputError> {
+        let (mut raw, size) = self.raw()?;
+        let packing = Packing::detect(raw.fill_buf().map_err(|e| self.unread(&e))?);
         Ok(match packing {
-            Some(packing) => packing.unpacked(raw, size),
-            None => raw,
+            Some(packing) => (packing.unpacked(raw, size), Some(packing)),
+            None => (raw, None),
         })
     }
 
@@ -253,14 +310,12 @@ impl<'a> Source<'a> {
     }
 
     fn file(&self, path: &Path) -> Result<io::BufReader<fs::File>, InputError> {
-        Ok(io::BufReader::new(fs::File::open(path).map_err(|e| self.unread(&e))?))
+        let file = fs::File::open(path).map_err(|e| self.unread(&e))?;
+        Ok(io::BufReader::with_capacity(1 << 16, file))
     }
 
-    /// Returns the first bytes, which determine the encoding.
-    fn start(&self) -> Result<Vec<u8>, InputError> {
-        let mut start = Vec::new();
-        self.raw()?.0.take(4).read_to_end(&mut start).map_err(|e| self.unread(&e))?;
-        Ok(start)
+    fn is_zip(&self) -> bool {
+        self.raw().is_ok_and(|(mut raw, _)| raw.fill_buf().is_ok_and(is_zip))
     }
 
     fn unread(&self, e: &io::Error) -> InputError {
@@ -390,6 +445,16 @@ impl Head {
             // The first of several lines may break off.
             && (!second.is_some_and(is_object) || is_json(&self.text))
     }
+}
+
+/// Returns whether a beginning has the first lines of a file with an object on each line.
+fn is_of_objects(beginning: &[u8]) -> bool {
+    let mut lines = beginning.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+    let mut content = lines.by_ref().filter(|line| !line.is_empty());
+    let is_object = |line: &[u8]| {
+        line.starts_with(b"{\"") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+    };
+    content.next().is_some_and(is_object) && content.nth(HEAD_LINES).is_some()
 }
 
 pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";

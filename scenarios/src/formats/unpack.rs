@@ -18,6 +18,18 @@ const FREE: u64 = 64 << 20;
 /// seldom to a hundredth; zeros to a thousandth or less.
 const MAX_RATIO: u64 = 250;
 
+/// Size up to which [`MAX_RATIO`] applies, bytes. Larger output has at most [`USUAL_RATIO`], because
+/// a session is held in memory.
+const MAX_DENSE_BYTES: u64 = 512 << 20;
+
+const USUAL_RATIO: u64 = 20;
+
+/// Returns the maximum number of bytes to which `size` packed bytes may unpack.
+pub(super) fn max_unpacked(size: u64) -> u64 {
+    let usual = size.saturating_mul(USUAL_RATIO).max(MAX_DENSE_BYTES);
+    size.saturating_mul(MAX_RATIO).max(FREE).min(usual)
+}
+
 /// Maximum size of a compressed document and of a file in an archive, bytes. Readers keep these in
 /// memory.
 pub(super) const MAX_HELD_BYTES: u64 = 256 << 20;
@@ -36,6 +48,8 @@ impl Packing {
         match start {
             [0x1f, 0x8b, 8, ..] => Some(Packing::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
+            // A skippable frame.
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Packing::Zstd),
             _ => None,
         }
     }
@@ -59,7 +73,7 @@ impl Packing {
             Packing::Deflate => Box::new(DeflateDecoder::new(packed)),
             Packing::Zstd => Box::new(Frames { source: packed, frame: None }),
         };
-        let most = FREE.max(size.saturating_mul(MAX_RATIO));
+        let most = max_unpacked(size);
         let guarded = Guarded { decoder, packing: self, size, most, given: 0 };
         Box::new(BufReader::with_capacity(64 << 10, guarded))
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, header};
 use ctxbench_core::block::{BlockKind, Draft, Role};
@@ -252,8 +252,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// Reads a body. A body that is too large is still read to its end, up to eight times the limit,
 /// since most clients do not listen before they have sent everything.
 async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, ModelError> {
-    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let (mut bytes, mut seen) = (Vec::with_capacity(expected.min(limit)), 0usize);
+    // A client may announce more than it sends, so nothing is reserved.
+    let (mut bytes, mut seen) = (Vec::new(), 0usize);
     loop {
         let frame = tokio::time::timeout(SILENCE, body.frame()).await.map_err(|_| {
             let seconds = SILENCE.as_secs();

@@ -188,8 +188,8 @@ impl Work {
     /// files. Fails if no session is left.
     fn chosen(&mut self, inputs: &[String], write: &mut Write<'_>) -> anyhow::Result<()> {
         let choice = self.choice.clone();
-        let mut placed = |place: &Path, scenario| (place.to_path_buf(), scenario);
-        let chosen = choose(inputs, &choice, &mut placed, &mut |shown, one| {
+        let placed = |place: &Path, scenario| (place.to_path_buf(), scenario);
+        let chosen = choose(inputs, &choice, &placed, &mut |shown, one| {
             shown.aside(|| match one {
                 Ok((place, scenario)) => self.scenario(&place, scenario, write),
                 Err((place, e)) => {

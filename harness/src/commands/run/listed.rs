@@ -6,8 +6,9 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use ctxbench_core::model::Model;
 use ctxbench_replay::billing::SessionCalls;
@@ -20,7 +21,7 @@ use ctxbench_scenarios::Scenario;
 
 use super::remarks;
 use crate::choice::Choice;
-use crate::commands::corpus::{load_each, walk_again};
+use crate::commands::corpus::{Ordinal, load_each, walk_again};
 
 /// Maximum content of sessions that stays in memory, in bytes of JSON.
 pub(super) const KEPT_BYTES: u64 = 64 << 20;
@@ -30,8 +31,8 @@ pub(super) const KEPT_BYTES: u64 = 64 << 20;
 #[derive(Default)]
 pub(super) struct SessionSummary {
     pub(super) content: SessionContent,
-    /// Number of the session in the walk, if its content was dropped from memory.
-    ordinal: Option<usize>,
+    /// Place of the session in the walk, if its content was dropped from memory.
+    ordinal: Option<Ordinal>,
     entries: usize,
     /// Notes on the reliability of the session's figures.
     pub(super) remarks: Vec<String>,
@@ -54,44 +55,50 @@ pub(super) fn list(
     max_bytes: u64,
 ) -> anyhow::Result<Vec<(Scenario, SessionSummary)>> {
     let (mut kept, mut met) = (0, 0);
-    let mut one = |on_disk: Option<usize>, mut scenario: Scenario| {
-        // The sessions of a random sample are only known after the last session.
-        let elsewhere = choice.is_in_order() && !is_of_part(shard, met);
-        met += 1;
+    let summarize = |scenario: &mut Scenario| {
         let calls = SessionCalls::new(&scenario.session);
-        if elsewhere {
-            scenario.session.entries = vec![];
-            return (scenario, SessionSummary { calls, ..SessionSummary::default() });
-        }
         scenario.find_facts();
         let run_with = models::for_session(&scenario.session, named);
         let own = run_with.iter().flat_map(|m| models::remarks(&scenario.session, m));
         let warnings: Vec<String> = own.collect();
-        let content = SessionContent::new(&scenario);
-        let has_recorded = |m: &&'static Model| recorded::as_recorded(&scenario, m).is_some();
-        let mut listed = SessionSummary {
-            content,
-            ordinal: on_disk,
+        let has_recorded = |m: &&'static Model| recorded::as_recorded(scenario, m).is_some();
+        let listed = SessionSummary {
+            content: SessionContent::new(scenario),
+            ordinal: None,
             entries: scenario.session.entries.len(),
-            remarks: remarks(&scenario),
+            remarks: remarks(scenario),
             recorded: run_with.iter().copied().filter(|m| has_recorded(m)).collect(),
             is_private: scenario.files.iter().any(|f| is_private(f)),
             calls,
         };
         scenario.warnings.extend(warnings);
-        if kept + content.bytes <= max_bytes || on_disk.is_none() {
-            kept += content.bytes;
-            listed.ordinal = None;
-        } else {
-            drop_content(&mut scenario);
-        }
-        (scenario, listed)
+        listed
     };
+    let prepare = |scenario: &mut Scenario| shard.is_none().then(|| summarize(scenario));
+    let mut one =
+        |on_disk: Option<Ordinal>, mut scenario: Scenario, prepared: Option<SessionSummary>| {
+            // The sessions of a random sample are only known after the last session.
+            let elsewhere = choice.is_in_order() && !is_of_part(shard, met);
+            met += 1;
+            if elsewhere {
+                let calls = SessionCalls::new(&scenario.session);
+                scenario.session.entries = vec![];
+                return (scenario, SessionSummary { calls, ..SessionSummary::default() });
+            }
+            let mut listed = prepared.unwrap_or_else(|| summarize(&mut scenario));
+            if kept + listed.content.bytes <= max_bytes || on_disk.is_none() {
+                kept += listed.content.bytes;
+            } else {
+                listed.ordinal = on_disk;
+                drop_content(&mut scenario);
+            }
+            (scenario, listed)
+        };
     let mut all = Vec::new();
     if inputs.is_empty() {
-        all.extend(scenarios::builtin::defaults()?.into_iter().map(|s| one(None, s)));
+        all.extend(scenarios::builtin::defaults()?.into_iter().map(|s| one(None, s, None)));
     }
-    all.extend(load_each(inputs, choice, &mut |_| true, &mut one)?);
+    all.extend(load_each(inputs, choice, &mut |_| true, &prepare, &mut one)?);
     Ok(all)
 }
 
@@ -119,15 +126,16 @@ pub(super) fn feed<'a>(
     give: &mut dyn FnMut(SessionTurn<'a>),
 ) {
     let mut in_memory = Vec::new();
-    let mut on_disk = BTreeMap::new();
+    let (mut on_disk, mut places) = (BTreeMap::new(), HashSet::new());
     for (at, l) in listed.iter().enumerate().filter(|(at, _)| plan.is_here(*at)) {
-        match l.ordinal {
+        match &l.ordinal {
             None => in_memory.push(at),
-            Some(ordinal) => {
+            Some((ordinal, place)) => {
                 let pairs = todo(at);
                 // A session with finished rows is not read again.
                 if !pairs.is_empty() || lacks(at) {
-                    on_disk.insert(ordinal, (at, pairs));
+                    on_disk.insert(*ordinal, (at, pairs));
+                    places.insert(&**place);
                 }
             }
         }
@@ -144,10 +152,16 @@ pub(super) fn feed<'a>(
     if on_disk.is_empty() {
         return;
     }
-    let walked = walk_again(inputs, &mut |ordinal, mut scenario| {
-        if let Some((at, pairs)) = on_disk.remove(&ordinal) {
+    let prepare = |place: &Path, mut scenario: Scenario| {
+        let content = places.contains(place).then(|| {
             scenario.find_facts();
-            let same = SessionContent::new(&scenario) == listed[at].content;
+            SessionContent::new(&scenario)
+        });
+        (scenario, content)
+    };
+    let walked = walk_again(inputs, &prepare, &mut |ordinal, (mut scenario, content)| {
+        if let Some((at, pairs)) = on_disk.remove(&ordinal) {
+            let same = content.as_ref() == Some(&listed[at].content);
             let own = &plan.scenarios[at];
             scenario.id.clone_from(&own.id);
             scenario.session.header.id.clone_from(&own.session.header.id);

@@ -15,6 +15,13 @@ const LONGEST_LINE: u64 = 4 << 20;
 /// main file of a session.
 pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     let Some(path) = input.folder() else { return vec![] };
+    // A link may have a different name.
+    let own = path.with_file_name(Source::at(&path).stem());
+    let below = input.files_in(&own.join("subagents"), true);
+    let beside = input.owned_in(path.parent().unwrap_or(Path::new("")), session_of_agent);
+    if below.is_empty() && beside.is_empty() {
+        return vec![];
+    }
     let said = |o: &Map<String, Value>| {
         matches!(str_of(o, "type"), Some("user" | "assistant")) && !flag(o, "isSidechain")
     };
@@ -25,24 +32,20 @@ pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     else {
         return vec![];
     };
-    let folder = path.parent().unwrap_or(Path::new(""));
-    // A link may have a different name.
-    let own = path.with_file_name(Source::at(&path).stem());
-    let beside = input.files_in(folder, false).into_iter();
-    let below = input.files_in(&own.join("subagents"), true);
-    let is_part = |p: &PathBuf| *p != *path && is_agent_of(input, p, &session);
-    let mut found: Vec<PathBuf> = beside.chain(below).filter(is_part).collect();
+    let is_own = |p: &PathBuf| session_of_agent(input, p).as_ref() == Some(&session);
+    let beside = beside.get(&session).into_iter().flatten().cloned();
+    let mut found: Vec<PathBuf> = beside.chain(below.into_iter().filter(is_own)).collect();
+    found.retain(|p| *p != *path);
     found.sort();
     found
 }
 
-fn is_agent_of(input: &Source<'_>, path: &Path, session: &str) -> bool {
-    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-    let is_of =
-        |o: Map<String, Value>| flag(&o, "isSidechain") && str_of(&o, "sessionId") == Some(session);
-    name.starts_with("agent-")
-        && unpacked(name).ends_with(".jsonl")
-        && first(input, path).is_some_and(is_of)
+/// Returns the session of a subagent's file.
+fn session_of_agent(input: &Source<'_>, path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let is_named = name.starts_with("agent-") && unpacked(name).ends_with(".jsonl");
+    let object = is_named.then(|| first(input, path))??;
+    flag(&object, "isSidechain").then(|| string(&object, "sessionId"))?
 }
 
 fn first(input: &Source<'_>, path: &Path) -> Option<Map<String, Value>> {

@@ -44,9 +44,15 @@ pub(super) const FORMAT: Format = Format {
     untold: "system prompt and tools, the requests for titles, and the output of a reply that was \
              cut off, of which only a stub is counted",
     sniff,
-    read: |input, sink| lines::session(input, companions::subagent_files(input), sink, read),
+    read: |input, sink| {
+        let out = Recording { unread: UNREAD, ..Recording::default() };
+        lines::session_into(out, input, companions::subagent_files(input), sink, read)
+    },
     parts: companions::subagent_files,
 };
+
+/// Members of a line that repeat the results of tools for the program's own view.
+const UNREAD: &[&str] = &["toolUseResult", "data"];
 
 fn sniff(head: &Head) -> bool {
     head.objects().any(|o| {

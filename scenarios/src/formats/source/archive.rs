@@ -1,8 +1,8 @@
 //! Zip archives: the names of their files, and the files themselves.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::io::{self, BufRead, Read, Seek};
+use std::cell::{Cell, RefCell};
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::Crc;
@@ -10,7 +10,10 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::{Raw, Source, below};
 use crate::error::InputError;
-use crate::formats::unpack::{MAX_HELD_BYTES, Packing};
+use crate::formats::unpack::{MAX_HELD_BYTES, Packing, max_unpacked};
+
+/// Number of times that a file of an archive may be read.
+const READINGS: u64 = 4;
 
 /// Bytes of an archive.
 pub(super) trait Seekable: BufRead + Seek {}
@@ -19,17 +22,21 @@ impl<T: BufRead + Seek> Seekable for T {}
 pub struct Archive {
     name: String,
     zip: RefCell<ZipArchive<Box<dyn Seekable>>>,
+    /// Bytes to which its files may still unpack. Members may overlap.
+    left: Cell<u64>,
     names: Vec<String>,
 }
 
 impl Archive {
-    pub(super) fn open(name: &str, raw: Box<dyn Seekable>) -> Result<Archive, InputError> {
+    pub(super) fn open(name: &str, mut raw: Box<dyn Seekable>) -> Result<Archive, InputError> {
+        let size = raw.seek(SeekFrom::End(0)).map_err(|e| damaged(name, &e))?;
         let zip = ZipArchive::new(raw).map_err(|e| damaged(name, &e))?;
         let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
         let mut names: Vec<String> = zip.file_names_raw().map(text).collect();
         names.retain(|n| !n.ends_with(['/', '\\']) && !is_of_macos(n));
         names.sort_unstable();
-        Ok(Archive { name: name.into(), zip: zip.into(), names })
+        let left = Cell::new(max_unpacked(size).saturating_mul(READINGS));
+        Ok(Archive { name: name.into(), zip: zip.into(), left, names })
     }
 
     /// Returns the names of its files with their folders, such as `samples/1.json`, sorted. Hidden
@@ -56,7 +63,7 @@ impl Archive {
         let called = format!("{}/{}", self.name, below(name));
         let bytes = self.bytes(name).map_err(|e| damaged(&called, &e))?;
         let raw = Raw::Member { bytes, path: name.into(), archive: self };
-        Ok(Source { name: called, raw, alone: false })
+        Ok(Source { name: called, raw, alone: false, searched: None })
     }
 
     fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
@@ -85,6 +92,11 @@ impl Archive {
             let what = format!("a file of more than {} MiB in it", MAX_HELD_BYTES >> 20);
             return Err(io::Error::other(what));
         }
+        let Some(left) = self.left.get().checked_sub(bytes.len() as u64) else {
+            let what = "its files give more than the files of sessions do; unpack it first";
+            return Err(io::Error::other(what));
+        };
+        self.left.set(left);
         let mut crc = Crc::new();
         crc.update(&bytes);
         match crc.sum() == found.crc32() {
@@ -103,4 +115,24 @@ fn is_of_macos(name: &str) -> bool {
 fn damaged(name: &str, e: &dyn std::fmt::Display) -> InputError {
     let what = format!("the zip archive cannot be read ({e})");
     InputError::new(1, what, "a whole zip archive", "check that it was copied whole").at(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::testing::recorded;
+
+    #[test]
+    fn files_of_an_archive_unpack_to_a_limit_together() {
+        let path = recorded("../packed/tree.zip");
+        let source = Source::at(&path);
+        let archive = source.archive().unwrap().unwrap();
+        let of = |name: &String| archive.member(name).map(|m| m.text().unwrap().len() as u64);
+        let name = &archive.names()[0];
+        let size = of(name).unwrap();
+        archive.left.set(size);
+        assert_eq!(of(name), Ok(size));
+        let error = of(name).unwrap_err().to_string();
+        assert!(error.contains("unpack it first"), "{error}");
+    }
 }
