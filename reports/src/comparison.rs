@@ -154,7 +154,7 @@ fn legend(marks: [bool; 2], against: &str, baseline: &str, used: Option<&String>
         _ => String::new(),
     };
     format!(
-        "{marks}Recall: share of later needs still in the prompt{}; at risk: of those that \
+        "{marks}Recall: share of later needs in the prompt{}; at risk: of those that \
          compaction touched.{change}",
         used.unwrap_or_default()
     )

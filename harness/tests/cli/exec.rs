@@ -189,9 +189,12 @@ fn filter_changes_results_for_every_strategy() {
         let number = |row: &std::collections::BTreeMap<String, String>, column: &str| {
             row[column].parse::<f64>().expect(column)
         };
-        for column in ["cost_usd", "peak_context_tokens", "recall_pct"] {
+        for column in ["cost_usd", "peak_context_tokens"] {
             assert!(number(&short, column) < number(&plain, column), "{name}: {column}");
         }
+        // Codex compacts less often and may recall more.
+        let loses = number(&short, "recall_pct") < number(&plain, "recall_pct");
+        assert!(loses || name == "codex", "{name}");
         assert_eq!(plain["version"], short["version"]);
     }
     // What the filter removed is at risk, although nothing else compacts in this row.
