@@ -205,7 +205,7 @@ class Rtk(Tokf):
     )
 
     def rewrite(self, rewritten: str, name: str, output: str, code: int) -> str | None:
-        if name == "find" or re.search(r"\bgit diff\b", rewritten):
+        if name == "find" or re.search(r"\bgit diff\b(?!.*--\w*(stat|name))", rewritten):
             kind = name if name == "find" else "git-diff"
             return self.run_tool(*self.tool, "pipe", "--filter", kind, stdin=output)
         if name in ("grep", "rg"):
