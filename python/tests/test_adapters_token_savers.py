@@ -144,8 +144,8 @@ class Programs(unittest.TestCase):
             (bash("git log --oneline"), TWO),
         )
         diff = ["git-diff", "first"]
-        said_of_grep = ["a.py\x001:x", None]
-        self.assertEqual(said, [None, "first", *diff, *said_of_grep, None, "first"])
+        grep = ["a.py\x001:x", None]
+        self.assertEqual(said, [None, "first", *diff, *grep, None, "first"])
 
     def test_which_program_printed_the_output(self) -> None:
         for command, name in {
