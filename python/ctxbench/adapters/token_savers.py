@@ -165,8 +165,9 @@ class Squeez(Wrapper):
             for hook in ("compress-output", "track-result")
         ]
         answer = json.loads(said[0] or "{}").get("hookSpecificOutput", {})
-        shown: Any = answer.get("updatedToolOutput")
-        return shown["file"]["content"] if isinstance(shown, dict) else shown
+        shown = answer.get("updatedToolOutput")
+        shorter: str | None = shown["file"]["content"] if isinstance(shown, dict) else shown
+        return shorter
 
 
 class LeanCtx(Wrapper):
