@@ -70,6 +70,7 @@ class Summarises(Strategy):
         return None
 
     def admit(self, ctx, message):
+        assert ctx.call.name == "shell" and ctx.call.arguments["command"]
         return {**message, "content": message["content"][:1000]}
 
     def reply(self, ctx):

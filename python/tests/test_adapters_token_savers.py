@@ -137,12 +137,15 @@ class Programs(unittest.TestCase):
             (bash("git status"), TWO),
             (bash("git push"), TWO),
             (bash("git diff"), TWO),
+            (bash("git diff --stat"), TWO),
             (bash("grep -n x"), matches),
             (bash("grep x"), TWO),
             (bash("git log"), TWO),
             (bash("git log --oneline"), TWO),
         )
-        self.assertEqual(said, [None, "first", "git-diff", "a.py\x001:x", None, None, "first"])
+        diff = ["git-diff", "first"]
+        grep = ["a.py\x001:x", None]
+        self.assertEqual(said, [None, "first", *diff, *grep, None, "first"])
 
     def test_which_program_printed_the_output(self) -> None:
         for command, name in {

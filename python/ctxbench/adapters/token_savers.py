@@ -165,8 +165,9 @@ class Squeez(Wrapper):
             for hook in ("compress-output", "track-result")
         ]
         answer = json.loads(said[0] or "{}").get("hookSpecificOutput", {})
-        shown: Any = answer.get("updatedToolOutput")
-        return shown["file"]["content"] if isinstance(shown, dict) else shown
+        shown = answer.get("updatedToolOutput")
+        shorter: str | None = shown["file"]["content"] if isinstance(shown, dict) else shown
+        return shorter
 
 
 class LeanCtx(Wrapper):
@@ -205,7 +206,7 @@ class Rtk(Tokf):
     )
 
     def rewrite(self, rewritten: str, name: str, output: str, code: int) -> str | None:
-        if name == "find" or re.search(r"\bgit diff\b", rewritten):
+        if name == "find" or re.search(r"\bgit diff\b(?!.*--\w*(stat|name))", rewritten):
             kind = name if name == "find" else "git-diff"
             return self.run_tool(*self.tool, "pipe", "--filter", kind, stdin=output)
         if name in ("grep", "rg"):

@@ -176,8 +176,9 @@ class Player:
         ids = [f"call_{self._messages}_{i}" for i in range(len(calls))]
         made = [(id, "shell", {"command": c}) for id, (c, _) in zip(ids, calls)]
         self._reply(text, made, "tool_use")
-        for id, (_, output) in zip(ids, calls):
-            self._enter(dialects.result(self._view.dialect, id, output), admits=True)
+        for (id, name, arguments), (_, output) in zip(made, calls):
+            call = {"name": name, "arguments": arguments}
+            self._enter(dialects.result(self._view.dialect, id, output), call)
 
     def _reply(self, text: str, calls: Json, stop_reason: str) -> None:
         self._now += 5_000
@@ -197,11 +198,11 @@ class Player:
         if "turn_end" in self._moments:
             self._empty("turn_end", {"usage": self._usage, "stop_reason": "end_turn"})
 
-    def _enter(self, message: Json, admits: bool = False) -> None:
+    def _enter(self, message: Json, call: Json = None) -> None:
         self._messages += 1
         id = f"m{self._messages}"
-        if admits and "admit" in self._moments:
-            result = self._call("admit", {"id": id, "message": message})
+        if call and "admit" in self._moments:
+            result = self._call("admit", {"id": id, "message": message, "call": call})
             if "message" in result:
                 now = result["message"]
                 wrong = dialects.problem(self._view.dialect, now)
