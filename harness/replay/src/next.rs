@@ -68,7 +68,7 @@ pub async fn next_costs(
             continue;
         }
         let idle = [Entry::Idle { ms: replayed.cold_ms }];
-        let cold = [&idle[..], &tail].concat();
+        let cold = [&idle[..], &tail[..]].concat();
         let warm = replayed.cost(spec, &tail, is_compacted).await;
         let cold = replayed.cost(spec, &cold, is_compacted).await;
         match warm.and_then(|warm| Ok((warm, cold?))) {

@@ -56,7 +56,7 @@ pub async fn rule_survival(
     options: &Options,
 ) -> RuleSurvival {
     let session = &scenario.session;
-    let mut finder = RuleFinder::new(find(session));
+    let finder = RuleFinder::new(find(session));
     let mut rows = Vec::new();
     if session.header.source.is_some() {
         rows.push(finder.recorded(session));
@@ -213,7 +213,7 @@ impl RuleFinder {
     }
 
     /// Returns the requests of a trace.
-    fn replayed(&mut self, trace: &[String], befores: &[u64]) -> Vec<RuleRequest> {
+    fn replayed(&self, trace: &[String], befores: &[u64]) -> Vec<RuleRequest> {
         let mut known: HashMap<String, Found> = HashMap::new();
         let mut states = vec![None; self.rules.len()];
         let mut requests = Vec::new();
