@@ -350,6 +350,14 @@ def gemini_stream(path):
             yield path.name, all_[0]["model"], counts
 
 
+def kimi_cli(path):
+    for o in lines(path):
+        if u := (o.get("message", {}).get("payload") or {}).get("token_usage"):
+            # No model is named, so the default of ctxbench has the price.
+            yield o["message"]["payload"]["message_id"], "claude-sonnet-4-5", {
+                "input": u["input_other"], "read": u["input_cache_read"], "write": u["input_cache_creation"], "output": u["output"]}
+
+
 def swe_agent(path):
     # Only sums over the run.
     usd = json.loads(path.read_text())["info"]["model_stats"]["instance_cost"]
@@ -458,8 +466,7 @@ def reader_of(path):
     if path.name == "api_conversation_history.json" or path.name.startswith("context"):
         return None
     if path.name == "wire.jsonl" and '"created_at"' not in head:
-        # Kimi CLI names no model, so nothing has a price.
-        return None
+        return kimi_cli
     if path.name.startswith("T-"):
         return amp
     if path.name == "ui_messages.json":

@@ -108,7 +108,7 @@ fn impossible_counters_and_other_programs_are_told() {
     let counters = here.run(&format!("list sessions {}", data("billing/impossible-counters"))).ok();
     counters.lacks(&["4280000"]);
     let other = here.run(&format!("list sessions {}", data("billing/other-program"))).ok();
-    other.stderr_contains(&["a recording of Gemini CLI (its stream-json output"]);
+    other.stderr_contains(&["a recording of Codex CLI (the output of `codex exec --json`"]);
 }
 
 /// Two replies of Opus 4.6 (5, 6.25, 0.50 and 25 USD per million) and two of Haiku 4.5 (1, 1.25, 0.10

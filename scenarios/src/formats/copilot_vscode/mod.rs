@@ -104,16 +104,16 @@ fn turn(reader: &mut MessageReader, line: &RecordedLine) {
             reader.push(line.number, stamp.clone(), what);
         }
     }
-    let shown = shown(turn);
-    if rounds.is_empty() && !shown.is_empty() {
+    let visible = visible_texts(turn);
+    if rounds.is_empty() && !visible.is_empty() {
         let message =
-            json!({"role": "assistant", "content": shown, "model": model, "timestamp": done});
+            json!({"role": "assistant", "content": visible, "model": model, "timestamp": done});
         reader.message(line.number, &message);
     }
 }
 
 /// Returns the texts that the user saw, without tools and displays.
-fn shown(turn: &Map<String, Value>) -> Vec<Value> {
+fn visible_texts(turn: &Map<String, Value>) -> Vec<Value> {
     let block = |part: &Map<String, Value>| {
         let text = str_of(part, "value")?;
         match str_of(part, "kind") {

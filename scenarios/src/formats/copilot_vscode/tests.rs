@@ -69,10 +69,10 @@ fn what_the_user_saw_stands_in_for_missing_rounds_and_results_are_trees() {
         {"kind": "toolInvocationSerialized", "toolId": "x"},
         {"value": "It is 8443."},
     ]});
-    let shown = Value::from(shown(turn.as_object().unwrap()));
+    let visible = Value::from(visible_texts(turn.as_object().unwrap()));
     let expected =
         json!([{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "It is 8443."}]);
-    assert_eq!(shown, expected);
+    assert_eq!(visible, expected);
     let tree =
         json!([{"value": {"node": {"children": [{"text": "a"}, {"children": [{"text": "b"}]}]}}}]);
     assert_eq!(texts(&tree), "ab");

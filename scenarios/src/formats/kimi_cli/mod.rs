@@ -43,8 +43,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         let at = RecordingStep::new(number, stamp, StepKind::Link);
         reader.message(at, object.get("message").unwrap_or(&Value::Null));
     }
-    let windows = reader.events.iter().filter_map(|(_, event)| event["window"].as_u64());
-    out.context_window = windows.last();
+    let mut newest = reader.events.iter().rev();
+    out.context_window = newest.find_map(|(_, event)| event["window"].as_u64());
     out.beside = reader.contexts.into_iter().take(reader.compactions).collect();
     let mut wire = WireReader::new(out);
     for (step, event) in &reader.events {
