@@ -163,6 +163,8 @@ impl ThreadReader {
         for part in (0..parts).filter(|_| rest != [0; 4]) {
             let [input, read, write, output] =
                 rest.map(|n| n / parts + u64::from(part < n % parts));
+            let text = "only the sum of some calls is known".to_string();
+            self.push(line, StepKind::Note { kind: NoteKind::Uncounted, text });
             let name = format!("{} part {part}", self.turn.as_deref().unwrap_or_default());
             let counters = Counters { input, read, write, output, ..Counters::default() };
             let reply = RecordingReply {
