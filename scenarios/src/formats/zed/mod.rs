@@ -114,8 +114,8 @@ impl ThreadReader {
             "Agent" => {
                 self.newest = Some(self.out.steps.len());
                 let pieces = SHAPE.parts(&m["content"]);
-                let said = pieces.clone();
-                self.push(line, blocks::message("assistant", n, None, self.model.clone(), said));
+                let parts = pieces.clone();
+                self.push(line, blocks::message("assistant", n, None, self.model.clone(), parts));
                 for piece in pieces {
                     let MessagePart::Said(Part::Call(call)) = piece else { continue };
                     let Some(result) = m["tool_results"].get(&*call.id) else { continue };
