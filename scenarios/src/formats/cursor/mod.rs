@@ -84,7 +84,7 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
         let bubbles = below(&format!("bubbleId:{}", session.id))?;
         Ok(chat_of(&session.id, &chat, &bubbles.into_iter().filter_map(bubble).collect()))
     };
-    database::each(&sessions, &read, sink)
+    database::read_sessions(&sessions, &read, sink)
 }
 
 /// Returns a chat with its bubbles, which the oldest versions have inside it.

@@ -59,7 +59,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         let text = rows.first().and_then(|row| str_of(row, "data")).unwrap_or_default();
         thread(&Document::new(text, source.name()), string(&session.row, "created_at"))
     };
-    database::each(&sessions, &read, sink)
+    database::read_sessions(&sessions, &read, sink)
 }
 
 /// Reads a thread that began at this time.
