@@ -38,6 +38,15 @@ fn good(door: &str) -> Vec<Vec<u8>> {
     let mut out: Vec<Vec<u8>> =
         found.iter().map(|p| std::fs::read(p).unwrap()).filter(|b| b.len() < 60_000).collect();
     match door {
+        "recording" | "validate" => {
+            // The beginning of a database has its schema as text.
+            let sql = out.iter().map(|b| String::from_utf8_lossy(b).into_owned());
+            let sql = sql.filter(|text| text.contains("create table"));
+            let schemas = sql.map(|text| text.replace("create table", "CREATE TABLE"));
+            let databases = schemas.map(|text| format!("SQLite format 3\0{text}").into_bytes());
+            let databases: Vec<Vec<u8>> = databases.collect();
+            out.extend(databases);
+        }
         "store" => out.push([&b"SQLite format 3\0"[..], &[0; 500]].concat()),
         "replay" => {
             out.extend([hostile(1_000, 3_155_760_000_000, 1_000_000_000), hostile(0, 5, 7)]);

@@ -293,16 +293,13 @@ fn rounded_counters_cost_what_aider_computed() {
 fn files_of_other_programs_are_refused_by_name() {
     let here = CommandFolder::new();
     let other = json!({"sessionId": "c", "workspaceDirectory": "/w", "history": []});
-    let goose =
-        json!({"id": "20261002_1", "working_dir": "/w", "description": "x", "message_count": 2});
     for (file, text, words) in [
         ("other.json", other.to_string(), "a recording of Continue, which ctxbench does not read"),
-        ("goose.jsonl", jsonl(&[goose]), "a recording of Goose, which ctxbench does not read"),
         ("any.json", json!({"hello": [1, 2]}).to_string(), "not a format that ctxbench reads"),
     ] {
         here.write(file, text);
         here.run(&format!("list sessions {file}")).fails_with(2).prints(&[words]);
     }
-    let words = "goose.jsonl: a recording of Goose, which ctxbench does not read";
-    here.run("import goose.jsonl").fails_with(2).stderr_contains(&[words]);
+    let words = "other.json: a recording of Continue, which ctxbench does not read";
+    here.run("import other.json").fails_with(2).stderr_contains(&[words]);
 }

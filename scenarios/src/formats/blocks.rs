@@ -39,11 +39,11 @@ impl Shape {
             Value::Array(list) => list.iter().flat_map(|block| self.parts(block)).collect(),
             Value::Object(_) => {
                 let Some((kind, block)) = (self.kind)(content) else { return vec![] };
-                let mut known = self.blocks.iter().filter(|(name, _)| *name == kind).peekable();
-                if known.peek().is_none() {
+                let mut places = self.blocks.iter().filter(|(name, _)| *name == kind).peekable();
+                if places.peek().is_none() {
                     return vec![MessagePart::Unknown(kind.to_string())];
                 }
-                known.filter_map(|(_, places)| self.part(places, block)).collect()
+                places.filter_map(|(_, places)| self.part(places, block)).collect()
             }
             _ => vec![],
         }

@@ -175,7 +175,7 @@ pub(super) struct Stored {
 /// Passes on the sessions of a store, which are sorted by time. Those of subagents become windows of
 /// their parents, before the result of their call. Those without a call are passed on separately,
 /// and those without messages not at all.
-pub(super) fn each(
+pub(super) fn read_sessions(
     sessions: &[Stored],
     read: &dyn Fn(&Stored) -> Result<Recording, InputError>,
     sink: &mut Sink<'_>,

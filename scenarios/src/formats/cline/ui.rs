@@ -21,7 +21,7 @@ pub(super) fn steps(
     for message in messages.iter().filter(|m| !flag(&m.object, "partial")) {
         let (m, ms) = (&message.object, time_ms(message));
         let text = str_of(m, "text").unwrap_or_default();
-        let said = |piece| RecordingReply { pieces: vec![piece], ..reply.clone() };
+        let with_part = |piece| RecordingReply { pieces: vec![piece], ..reply.clone() };
         let kind = str_of(m, "say").or(str_of(m, "ask")).unwrap_or_default();
         let what = match kind {
             "api_req_started" => {
@@ -44,12 +44,12 @@ pub(super) fn steps(
             "task" | "user_feedback" => StepKind::input(vec![MessagePart::text(text)]),
             "text" if out.is_empty() => StepKind::input(vec![MessagePart::text(text)]),
             "text" | "completion_result" | "followup" => {
-                StepKind::Reply(said(MessagePart::text(text)))
+                StepKind::Reply(with_part(MessagePart::text(text)))
             }
-            "reasoning" => StepKind::Reply(said(MessagePart::reasoning(text, None))),
+            "reasoning" => StepKind::Reply(with_part(MessagePart::reasoning(text, None))),
             "tool" | "command" | "use_mcp_server" | "browser_action" => {
                 let asked = Part::Text(format!("[{kind}: {text}]").into());
-                StepKind::Reply(said(MessagePart::Unanswered { kind: kind.into(), asked }))
+                StepKind::Reply(with_part(MessagePart::Unanswered { kind: kind.into(), asked }))
             }
             "command_output" | "mcp_server_response" | "browser_action_result" => {
                 StepKind::input(added(vec![MessagePart::text(text)]))

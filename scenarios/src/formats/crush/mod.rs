@@ -61,7 +61,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         }
         Ok(out)
     };
-    database::each(&sessions, &read, sink)
+    database::read_sessions(&sessions, &read, sink)
 }
 
 /// Returns the step of message `n`. `newest` is the id of the newest summary.

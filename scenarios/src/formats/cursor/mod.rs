@@ -62,11 +62,11 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
         let chat = json_in(&row, "value");
         let key = str_of(&row, "key").unwrap_or_default();
         let (_, id) = key.split_once(':').unwrap_or_default();
-        let of = &chat["subagentInfo"];
+        let subagent = &chat["subagentInfo"];
         let stored = Stored {
             id: id.to_string(),
-            parent: of["parentComposerId"].as_str().map(str::to_string),
-            call: of["toolCallId"].as_str().map(str::to_string),
+            parent: subagent["parentComposerId"].as_str().map(str::to_string),
+            call: subagent["toolCallId"].as_str().map(str::to_string),
             ..Stored::default()
         };
         sessions.push((chat["createdAt"].as_u64(), stored));
@@ -84,7 +84,7 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
         let bubbles = below(&format!("bubbleId:{}", session.id))?;
         Ok(chat_of(&session.id, &chat, &bubbles.into_iter().filter_map(bubble).collect()))
     };
-    database::each(&sessions, &read, sink)
+    database::read_sessions(&sessions, &read, sink)
 }
 
 /// Returns a chat with its bubbles, which the oldest versions have inside it.

@@ -110,7 +110,7 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
         let ledger = ledger.into_iter().map(|row| Call::new(&session.id, &row)).collect();
         Ok(recording(&session.row, messages.collect(), ledger, Recording::default()))
     };
-    database::each(&sessions, &read, sink)
+    database::read_sessions(&sessions, &read, sink)
 }
 
 /// Row of the ledger.

@@ -3,7 +3,7 @@ use ctxbench_session::Entry;
 use super::super::testing::{counted, database, describe, import, recorded, times};
 use super::*;
 
-const TOLD: [&str; 9] = [
+const ENTRIES: [&str; 9] = [
     "user: Which port does server.ts use?",
     "model: I will read server.ts. + (The port is probably a constant in server.ts.sig) + \
      developer__shell[toolu_1]{\"command\":\"cat server.ts\"} + \
@@ -27,7 +27,7 @@ fn a_database_gives_sessions_with_their_calls() {
     let s = &all[1].session;
     let header = (&*s.header.title, s.header.model.as_deref(), s.header.context_window);
     assert_eq!(header, ("Port of server.ts", Some("claude-sonnet-4-5"), Some(200_000)));
-    assert_eq!(describe(s), TOLD);
+    assert_eq!(describe(s), ENTRIES);
     // Whole prompts: 14,010 = 14,000 + 10; 14,129 = 14,000 + 120 + 9; 9,309 = 9,300 + 9.
     let calls = [[10, 0, 14_000, 60], [9, 14_000, 120, 40], [9, 0, 9_300, 30]];
     assert_eq!(counted(s), calls.map(Some));
@@ -58,7 +58,7 @@ fn exports_and_older_files_have_no_counters() {
     let told = describe(&s);
     // Without the ledger, the file does not say which calls were one reply.
     assert_eq!((told.len(), &*told[1]), (11, "model: I will read server.ts."));
-    assert_eq!((&*told[7], &*told[10]), (&*TOLD[5].replace("Some(14169)", "None"), "call: 0"));
+    assert_eq!((&*told[7], &*told[10]), (&*ENTRIES[5].replace("Some(14169)", "None"), "call: 0"));
     assert!(counted(&s).iter().all(Option::is_none));
     let s = import("goose", &Source::at(&recorded("goose/older.jsonl"))).remove(0).session;
     assert_eq!((&*s.header.title, describe(&s).len()), ("Port of server.ts", 5));

@@ -74,7 +74,7 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
         let title = string(&session.row, "display_name");
         Ok(Recording { title, ..read(lines, source.name(), Recording::default()) })
     };
-    database::each(&sessions, &read_one, sink)
+    database::read_sessions(&sessions, &read_one, sink)
 }
 
 /// Returns whether a line is one that OpenClaw writes and pi does not.

@@ -59,7 +59,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         let text = rows.first().and_then(|row| str_of(row, "data")).unwrap_or_default();
         thread(&Document::new(text, source.name()), string(&session.row, "created_at"))
     };
-    database::each(&sessions, &read, sink)
+    database::read_sessions(&sessions, &read, sink)
 }
 
 /// Reads a thread that began at this time.
@@ -114,8 +114,8 @@ impl ThreadReader {
             "Agent" => {
                 self.newest = Some(self.out.steps.len());
                 let pieces = SHAPE.parts(&m["content"]);
-                let said = pieces.clone();
-                self.push(line, blocks::message("assistant", n, None, self.model.clone(), said));
+                let parts = pieces.clone();
+                self.push(line, blocks::message("assistant", n, None, self.model.clone(), parts));
                 for piece in pieces {
                     let MessagePart::Said(Part::Call(call)) = piece else { continue };
                     let Some(result) = m["tool_results"].get(&*call.id) else { continue };
@@ -163,6 +163,8 @@ impl ThreadReader {
         for part in (0..parts).filter(|_| rest != [0; 4]) {
             let [input, read, write, output] =
                 rest.map(|n| n / parts + u64::from(part < n % parts));
+            let text = "only the sum of some calls is known".to_string();
+            self.push(line, StepKind::Note { kind: NoteKind::Uncounted, text });
             let name = format!("{} part {part}", self.turn.as_deref().unwrap_or_default());
             let counters = Counters { input, read, write, output, ..Counters::default() };
             let reply = RecordingReply {

@@ -4,7 +4,7 @@ use super::*;
 const CHILD: &str = "0f0f0f0f-0000-4000-8000-00000000000f";
 
 /// Entries before and after those of the subagent.
-const TOLD: [&str; 9] = [
+const ENTRIES: [&str; 9] = [
     "user: Which port does server.ts use? + export const port = 8443;\n",
     "model: (The port is probably a constant in server.ts.sig) + I will read server.ts. + \
      read_file[toolu_1]{\"path\":\"repo/server.ts\"} + \
@@ -30,7 +30,7 @@ fn a_thread_has_the_counters_of_its_turns_and_the_rest_in_parts() {
         ("Port of server.ts", Some("2025-11-28T16:00:00.000Z"))
     );
     let told = describe(s);
-    assert_eq!(told[..9], TOLD);
+    assert_eq!(told[..9], ENTRIES);
     assert_eq!(told[9..], ["call: 19"]);
     let calls = [None, Some([9, 14_000, 120, 40]), Some([9, 0, 9_300, 30])];
     assert_eq!(counted(s), calls);
@@ -54,9 +54,9 @@ fn a_database_gives_threads_with_their_subagents() {
     assert_eq!(one.session.header.id, "0f0f0f0f-0000-4000-8000-00000000000e");
     let told = describe(&one.session);
     let child = ["user: Look for other ports", "model: No other ports."];
-    assert_eq!(told[..3], TOLD[..3]);
+    assert_eq!(told[..3], ENTRIES[..3]);
     assert_eq!(told[3..5], child.map(|line| format!("{CHILD}/{line}")));
-    assert_eq!(told[5..11], TOLD[3..9]);
+    assert_eq!(told[5..11], ENTRIES[3..9]);
     // The subagent's only call.
     assert!(counted(&one.session).contains(&Some([3_000, 0, 0, 5])));
 }
