@@ -178,6 +178,21 @@ impl Product for Plain {
     }
 }
 
+/// Context window that a product assumes for some models, whatever the provider takes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssumedWindow {
+    /// Beginning of the models' names; empty for all models.
+    pub models: &'static str,
+    /// Window without a setting of the user, tokens.
+    pub default: u64,
+    /// Largest window that the user can set, tokens; `None` = no limit.
+    pub max: Option<u64>,
+    /// Versions that assume it; empty for all.
+    #[serde(default)]
+    pub versions: Vec<&'static str>,
+}
+
 /// Method by which a product keeps earlier versions of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -296,6 +311,8 @@ pub struct About {
     pub page: &'static str,
     /// All versions. The first one is used for a name without `@`.
     pub versions: Vec<Version>,
+    /// Context windows that differ from those of the models. The first match counts.
+    pub windows: Vec<AssumedWindow>,
     /// Settings with defaults and sources.
     pub settings: Vec<Setting>,
     /// Texts that the strategy adds to requests.
@@ -321,6 +338,7 @@ impl Default for About {
             settings_file: None,
             page: "docs/method.md",
             versions: vec![Version::new("1", as_released())],
+            windows: Vec::new(),
             settings: Vec::new(),
             words: Map::new(),
         }

@@ -168,6 +168,17 @@ impl Spec {
         self.settings.limited_to(self.version.name).applied(scale, window)
     }
 
+    /// Returns the context window in which the product works, tokens: `given`, or its default for
+    /// the model, but at most what it allows. `None` = no other window than the model's or `given`.
+    pub fn window(&self, model: &Model, given: Option<u64>) -> Option<u64> {
+        let own = self.descriptor.windows.iter().find(|w| {
+            let known = w.versions.is_empty() || w.versions.contains(&self.version.name);
+            known && model.name.starts_with(w.models)
+        })?;
+        let assumed = given.unwrap_or(own.default).min(own.max.unwrap_or(u64::MAX));
+        (assumed < given.unwrap_or(model.window)).then_some(assumed)
+    }
+
     /// Returns why the strategy cannot run with a model; `None` = it can.
     pub fn unfit(&self, model: &Model) -> Option<&'static str> {
         let (settings, texts) = (&self.applied(1.0, model.window), &self.descriptor.words);
@@ -218,6 +229,30 @@ mod tests {
         }
         assert_eq!(found, built_in().iter().map(|d| d.name.to_string()).collect());
         assert_eq!(found.len(), built_in().len(), "names are unique");
+    }
+
+    #[test]
+    fn codex_assumes_the_windows_of_its_own_list_of_models() {
+        // docs/sources/codex.md §3.
+        for (version, model, given, window) in [
+            ("codex", "gpt-5.5", None, Some(272_000)),
+            ("codex@0.104", "gpt-5.5", None, Some(272_000)),
+            ("codex", "gpt-5.5", Some(400_000), Some(272_000)),
+            ("codex", "gpt-5.5", Some(30_000), None),
+            ("codex", "gpt-6.1-terra", None, Some(500_000)),
+            ("codex", "gpt-6-sol", None, Some(272_000)),
+            ("codex", "gpt-6-sol", Some(1_000_000), Some(872_000)),
+            ("codex", "claude-opus-4-7", None, Some(272_000)),
+            ("codex", "claude-opus-4-7", Some(1_000_000), None),
+            ("codex", "claude-sonnet-4-6", None, None),
+            ("codex@0.63", "gpt-5.5", None, None),
+            ("codex@described-002", "gpt-5.5", None, None),
+            ("opencode", "gpt-5.5", None, None),
+        ] {
+            let model = ctxbench_core::model::find(model).unwrap();
+            let got = Spec::parse(version).unwrap().window(model, given);
+            assert_eq!(got, window, "{version} {} {given:?}", model.name);
+        }
     }
 
     #[test]

@@ -118,6 +118,10 @@ async fn counting_and_compaction_have_their_routes() {
     let count = here.post("/v1/messages/count_tokens", &asked).await;
     assert_eq!(count.json(), json!({"input_tokens": 36}));
     let asked = json!({"model": "gpt-5.5", "input": said});
+    let count = here.post("/v1/responses/input_tokens", &asked).await.json();
+    let reply = here.post(RESPONSES, &asked).await.json();
+    let billed = &reply["usage"]["input_tokens"];
+    assert_eq!(count, json!({"object": "response.input_tokens", "input_tokens": billed}));
     let compacted = here.post("/v1/responses/compact", &asked).await.json();
     assert_eq!(compacted["object"], "response.compaction");
     let output = compacted["output"].as_array().unwrap();
@@ -275,6 +279,76 @@ async fn malformed_requests_get_provider_errors() {
     let mut foreign = asking("anthropic-messages", "x");
     foreign["model"] = "gpt-5.5".into();
     assert_eq!(here.post(MESSAGES, &foreign).await.status, 404);
+}
+
+#[tokio::test]
+async fn refuses_what_providers_refuse() {
+    let here = Here::plain().await;
+    let claude = |model: &str, more: Value| {
+        let mut body = json!({
+            "model": model, "max_tokens": 2000, "messages": [{"role": "user", "content": "Hello"}],
+        });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        (MESSAGES, body)
+    };
+    let said = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
+    let answered = |text: &str| {
+        json!({"messages": [
+            {"role": "user", "content": "Hello"}, {"role": "assistant", "content": text},
+        ]})
+    };
+    let (new, old) = ("claude-sonnet-4-6", "claude-sonnet-4-5");
+    let thinks = |n: u64| json!({"thinking": {"type": "enabled", "budget_tokens": n}});
+    let tool = json!({"name": "read", "input_schema": {"type": "object"}});
+    let declared = json!({"name": "read", "parametersJsonSchema": {"type": "object"}});
+    let empty = "messages.0: all messages must have non-empty content except for the optional";
+    for ((path, body), told) in [
+        (claude(new, json!({})), ""),
+        (claude(new, said(json!([{"type": "text", "text": ""}]))), "blocks must be non-empty"),
+        (claude(new, said(json!([{"type": "text", "text": " "}]))), "contain non-whitespace text"),
+        (claude(new, said(json!(""))), empty),
+        (claude(new, said(json!([]))), empty),
+        (
+            claude(new, json!({"system": [{"type": "text", "text": ""}]})),
+            "system: text content blocks must be non-empty",
+        ),
+        (claude(new, answered("{")), "This model does not support assistant message prefill."),
+        (claude(old, answered("{")), ""),
+        (claude(old, answered("{ ")), "cannot end with trailing whitespace"),
+        (claude(new, thinks(1024)), ""),
+        (claude(new, thinks(2000)), "`max_tokens` must be greater than `thinking.budget_tokens`"),
+        (claude(new, thinks(1000)), "greater than or equal to 1024"),
+        (claude(new, json!({"tools": [tool, tool]})), "tools: Tool names must be unique."),
+        (
+            (
+                GENERATE,
+                json!({
+                    "contents": [{"role": "user", "parts": [{"text": "Hello"}]}],
+                    "tools": [{"functionDeclarations": [declared, declared]}],
+                }),
+            ),
+            "Duplicate function declaration found: read",
+        ),
+        (
+            (
+                CHAT,
+                json!({
+                    "model": "gpt-5.5",
+                    "messages": [
+                        {"role": "user", "content": "Hello"},
+                        {"role": "assistant", "content": null},
+                        {"role": "user", "content": "Hello?"},
+                    ],
+                }),
+            ),
+            "expected a string, got null",
+        ),
+    ] {
+        let answer = here.post(path, &body).await;
+        let message = answer.json()["error"]["message"].as_str().unwrap_or_default().to_string();
+        assert_eq!(answer.status, if told.is_empty() { 200 } else { 400 }, "{body}: {message}");
+        assert!(message.contains(told), "{body}: {message}");
+    }
 }
 
 #[tokio::test]

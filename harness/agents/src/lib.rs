@@ -3,5 +3,6 @@
 
 pub mod drive;
 pub mod exec;
+mod quotes;
 pub mod recorder;
 pub mod serve;

@@ -10,14 +10,16 @@ use ctxbench_core::usage::Ttl;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_session::calibration::{self, Calibrate};
 use ctxbench_session::{AssistantEntry, Entry, Session};
+use ctxbench_strategies::Spec;
 
 use crate::models;
 use crate::options::Options;
 
-/// Returns the model for this session: applies a token counting and the limits of the session or
-/// the command line, and then the scale.
+/// Returns the model for this session: applies a token counting, the limits of the session or the
+/// command line and those that the strategy assumes, and then the scale.
 pub(super) fn calibrated_model(
     scenario: &Scenario,
+    spec: &Spec,
     model: &Model,
     options: &Options,
     counting: Counting,
@@ -25,9 +27,15 @@ pub(super) fn calibrated_model(
     let header = &scenario.session.header;
     let mut m = model.clone();
     m.counting = counting;
-    if let Some(w) = options.window.or(header.context_window) {
+    let given = options.window.or(header.context_window);
+    if let Some(w) = given {
         m.window = w;
         m.input_limit = None;
+    }
+    if let Some(w) = spec.window(model, given) {
+        // The provider still takes what the model takes.
+        m.input_limit.get_or_insert(m.window);
+        m.window = w;
     }
     if let Some(o) = header.max_output {
         m.max_output = o;
@@ -64,6 +72,7 @@ pub(super) fn lifetime(session: &Session) -> Ttl {
 /// one of the main conversation and both use the same wire; otherwise the run's model.
 pub(super) fn of_subagent(
     scenario: &Scenario,
+    spec: &Spec,
     session: &Session,
     run: &Arc<Model>,
     o: &Options,
@@ -72,7 +81,7 @@ pub(super) fn of_subagent(
     let as_recorded = named(&scenario.session).is_some_and(|m| m.name == run.name);
     match named(session).filter(|m| as_recorded && m.name != run.name && m.wire == run.wire) {
         Some(own) => {
-            let own = calibrated_model(scenario, own, o, run.counting);
+            let own = calibrated_model(scenario, spec, own, o, run.counting);
             // The count of the run is scaled already.
             Arc::new(Model { counting: run.counting, ..own })
         }

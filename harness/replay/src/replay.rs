@@ -92,7 +92,7 @@ pub(crate) async fn replay_with(
         (known.into(), index.into())
     });
     let counting = counting(session, model, options.calibrate);
-    let model = Arc::new(calibrated_model(scenario, model, options, counting));
+    let model = Arc::new(calibrated_model(scenario, spec, model, options, counting));
     let desk = SummaryDesk::default();
     let scene = Scene {
         scenario,

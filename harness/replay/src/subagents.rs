@@ -107,7 +107,7 @@ impl Subagents {
             return 0;
         }
         let session = window(&self.scenario.session, id);
-        let model = of_subagent(&self.scenario, &session, &self.model, &self.options);
+        let model = of_subagent(&self.scenario, &self.spec, &session, &self.model, &self.options);
         let scene = Scene {
             scenario: &self.scenario,
             session: &session,

@@ -64,7 +64,8 @@ pub(crate) struct AdviseArgs {
     /// (repeat)
     #[arg(long, value_name = "FILE")]
     settings: Vec<PathBuf>,
-    /// Context window in tokens, such as 200000 or 200k (default: the model's)
+    /// Context window in tokens, such as 200000 or 200k (default: the
+    /// program's for the model)
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
     /// Number of threads (default: all cores)

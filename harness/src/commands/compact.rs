@@ -43,7 +43,7 @@ pub(crate) struct CompactArgs {
     /// Model (default: as for `run`)
     #[arg(long)]
     model: Option<String>,
-    /// Context window in tokens (default: the model's)
+    /// Context window in tokens (default: the program's for the model)
     #[arg(long, value_parser = super::values::tokens)]
     window: Option<u64>,
     /// Token counting: off, family or recording, as for `run`

@@ -15,6 +15,7 @@ use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_reports::{self as reports, agreement};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;
+use ctxbench_util::plural::pluralize;
 
 use self::cases::Cases;
 use super::corpus::load_all;
@@ -23,7 +24,7 @@ use super::run::{failed_rows, outputs, print_table, twice, where_to_look};
 use super::summarizer::OneSummarizer;
 use super::values::tokens;
 use ctxbench_agents::drive::agent::{self, Agent};
-use ctxbench_agents::drive::{self, DriveFault, DriveOptions, DriveOutcome};
+use ctxbench_agents::drive::{self, DriveFault, DriveOptions, DriveOutcome, Repeat};
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_os::shutdown;
 use ctxbench_replay::run::{Plan, results};
@@ -48,7 +49,8 @@ pub(crate) struct DriveArgs {
     /// Agent (repeat): a name of `ctxbench list agents`, or a TOML file such as ./my-agent.toml
     #[arg(long, value_name = "NAME|FILE", required = true)]
     agent: Vec<String>,
-    /// Context window in tokens reported to the agent (default: the model's)
+    /// Context window in tokens reported to the agent (default: the
+    /// program's for the model)
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
     /// Largest reply in tokens reported to the agent (default: the model's, or an eighth of
@@ -67,6 +69,9 @@ pub(crate) struct DriveArgs {
     /// summary:N:STATUS, summary:N:empty, work:N:STATUS for the N-th request of a kind
     #[arg(long, value_name = "N:FAULT")]
     fault: Vec<String>,
+    /// Drive each agent N times; rows are those of the first run, and the spread is printed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    repeat: u64,
     /// Maximum seconds without output or a request of the agent
     #[arg(long, value_name = "S", default_value_t = agent::PATIENCE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
@@ -101,7 +106,11 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
     let mut outcomes = Vec::new();
     for session in &sessions {
         for ready in &ready {
-            outcomes.push(drive_one(session, ready, &mut cases));
+            let mut first = drive_one(session, ready, &mut cases);
+            for _ in 1..args.repeat {
+                first.repeats.push(Repeat::from(&drive_one(session, ready, &mut None).real));
+            }
+            outcomes.push(first);
         }
     }
     agreement::tell_apart(&mut outcomes.iter_mut().flat_map(|o| &mut o.ours).collect::<Vec<_>>());
@@ -119,8 +128,11 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
         }
         report!("{}", where_to_look(&args.out, true));
     }
+    let failed = outcomes.iter().flat_map(|o| &o.repeats).filter(|r| !r.completed).count();
+    let failed =
+        (failed > 0).then(|| format!("{} failed", pluralize(failed as u64, "further run")));
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
-    match failed_rows(&real).or_else(|| cases.and_then(Cases::differ)) {
+    match failed_rows(&real).or(failed).or_else(|| cases.and_then(Cases::differ)) {
         None => Ok(()),
         Some(why) => Err(super::CheckFailed(why).into()),
     }

@@ -234,6 +234,12 @@ pub(crate) fn run_show(args: &ShowArgs) -> anyhow::Result<()> {
             let _ = writeln!(out, "  {:<16}{}", v.name, v.about);
         }
     }
+    for w in &d.windows {
+        let models =
+            if w.models.is_empty() { "other models".into() } else { format!("{}*", w.models) };
+        let max = w.max.map_or(String::new(), |max| format!(", at most {max}"));
+        let _ = writeln!(out, "window for {models}: {} tokens{max}", w.default);
+    }
     out.push_str("\nsources\n");
     for s in &d.sources {
         let _ = writeln!(out, "  {s}");

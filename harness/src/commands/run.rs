@@ -75,7 +75,8 @@ pub(crate) struct RunArgs {
     /// (family, corrected by a recording's counters)
     #[arg(long, value_name = "HOW", value_parser = calibrate, default_value = Calibrate::default().word())]
     calibrate: Calibrate,
-    /// Context window in tokens, such as 200000 or 200k (default: the model's)
+    /// Context window in tokens, such as 200000 or 200k (default: the
+    /// program's for the model)
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
     /// Model of all summaries, of the same provider (default: the strategy's choice)

@@ -176,3 +176,27 @@ fn unknown_release_runs_as_the_newest_older_one() {
         assert!(failure.contains(&format!("unknown version `{version}`")), "{failure}");
     }
 }
+
+#[test]
+fn next_release_of_every_product_runs_as_the_newest_known() {
+    for (product, newest) in [
+        ("codex", "0.169.0"),
+        ("opencode", "1.18.33"),
+        ("pi", "1.5.2"),
+        ("gemini-cli", "0.61.0"),
+        ("anthropic-sdk", "python-2.12.0"),
+        ("anthropic-sdk", "typescript-0.124.0"),
+    ] {
+        let folder = data(&format!("conformance/{product}/{newest}"));
+        let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().collect();
+        files.sort_by_key(|f| f.file_name());
+        let text = std::fs::read_to_string(files[0].path()).unwrap();
+        let mut case: Value = serde_json::from_str(&text).unwrap();
+        let (before, number) = newest.rsplit_once('-').unwrap_or(("", newest));
+        let (major, _) = number.split_once('.').unwrap();
+        let next = format!("{}.0.1", major.parse::<u64>().unwrap() + 1);
+        let next = if before.is_empty() { next } else { format!("{before}-{next}") };
+        case["version"] = next.clone().into();
+        assert_eq!(failure_of(&case), "", "{product} {next}");
+    }
+}

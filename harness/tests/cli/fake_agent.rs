@@ -134,6 +134,202 @@ fn drive_good_agent_completes_over_every_protocol() {
 
 #[test]
 #[ignore = "needs python3"]
+fn drive_message_that_looks_like_an_option_is_no_option() {
+    let evil = "--settings={url}";
+    let session = SMALL.replace("read the file, please", evil);
+    let driven = |place: Option<[&str; 2]>| {
+        let here = CommandFolder::with("small.jsonl", &session);
+        let agent = describe(&here, "good", "exec", "");
+        let file = agent.replace("--agent ", "");
+        if let Some([before, place]) = place {
+            // `describe` ends the command with this folder.
+            let end = "fake-good-exec.left\"]";
+            let more = format!("fake-good-exec.left\",\"{before}\",\"{place}\"]");
+            here.write(&file, here.read(&file).replace(end, &more));
+        }
+        drive(&here, &format!("small.jsonl {agent}"), 0);
+        assert_eq!(row(&here, "fake-good-exec")["status"], "completed");
+        let argv = here.read("fake-good-exec.left/argv");
+        serde_json::from_str::<Value>(argv.lines().next().unwrap()).unwrap()
+    };
+    assert_eq!(driven(None), json!([]));
+    assert_eq!(driven(Some(["--", "{text}"])), json!(["--", evil]));
+    assert_eq!(driven(Some(["-x", "--text={text}"])), json!(["-x", format!("--text={evil}")]));
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_without_window_gives_the_agent_that_of_its_own_list_of_models() {
+    for (options, window) in [
+        ("", 272_000),
+        ("--window 400k", 272_000),
+        ("--window 30k", 30_000),
+        ("--model gpt-6.1-terra", 500_000),
+    ] {
+        let more = "strategy = \"codex\"\nenv = { TOLD_WINDOW = \"{window}\" }";
+        let (here, _, row) = drive_small(("good", "acp", more), options, 0);
+        let told = here.read("fake-good-acp.left/window");
+        assert_eq!((told.trim(), &row["window"]), (&*window.to_string(), &json!(window)));
+        let ours = here.runs("ctxbench-out").into_iter().find(|r| r["strategy"]["name"] == "codex");
+        assert_eq!(ours.unwrap()["window"], window, "{options}");
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_summary_of_any_form_is_written_and_recognized() {
+    let of = |how: &str| {
+        let here = CommandFolder::new();
+        let agent = describe(&here, how, "acp", "");
+        drive(&here, &format!("login-bug {agent}"), 0);
+        row(&here, &format!("fake-{how}-acp"))
+    };
+    let good = of("good");
+    for how in ["one-message", "untags"] {
+        let row = of(how);
+        assert_eq!(row["status"], "completed", "{how}: {row}");
+        let of_summary = |r: &Value| {
+            let all = r["requests"].as_array().unwrap().iter();
+            let one = all.filter(|q| q["purpose"] == "summary").map(|q| q["output_tokens"].clone());
+            one.collect::<Vec<_>>()
+        };
+        let (got, want) = (of_summary(&row), of_summary(&good));
+        assert_eq!(got.len(), want.len(), "{how}");
+        let written = |n: &Value| n.as_u64().is_some_and(|n| n > 250);
+        assert!(!got.is_empty() && got.iter().all(written), "{how}: {got:?}, {want:?}");
+        let kinds = |r: &Value| {
+            let all = r["compactions"].as_array().unwrap().iter();
+            all.map(|c| c["kind"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(&row), kinds(&good), "{how}");
+        assert!(!row["note"].to_string().contains("unknown text"), "{how}: {row}");
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_summary_request_without_readable_conversation_is_an_error() {
+    let here = CommandFolder::new();
+    let agent = describe(&here, "scrambles", "acp", "");
+    drive(&here, &format!("login-bug {agent}"), 1);
+    let error = row(&here, "fake-scrambles-acp")["error"].as_str().unwrap().to_string();
+    let told = ["no part of the conversation is recognised", "shorten this"];
+    assert!(told.iter().all(|t| error.contains(t)), "{error}");
+}
+
+/// Describes an agent and changes its description.
+fn described_otherwise(
+    here: &CommandFolder,
+    how: &str,
+    deliver: &str,
+    changes: &[(&str, &str)],
+) -> String {
+    let agent = describe(here, how, deliver, "");
+    let file = agent.replace("--agent ", "");
+    let changed = |text: String, (from, to): &(&str, &str)| {
+        assert!(text.contains(from), "{from}: {text}");
+        text.replace(from, to)
+    };
+    here.write(&file, changes.iter().fold(here.read(&file), changed));
+    agent
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_turn_ends_with_the_described_call() {
+    let here = CommandFolder::with("small.jsonl", SMALL);
+    let end = "[end]\nname = \"done\"\narguments = {}\n\n[tool]";
+    let agent = described_otherwise(&here, "ends-by-call", "acp", &[("[tool]", end)]);
+    drive(&here, &format!("small.jsonl {agent}"), 0);
+    let row = row(&here, "fake-ends-by-call-acp");
+    assert_eq!((&row["status"], &row["summary"]["requests"]), (&json!("completed"), &json!(3)));
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_resumes_with_the_id_that_the_first_turn_printed() {
+    let here = CommandFolder::with("small.jsonl", SMALL);
+    let resume = "fake-good-exec.left\",\"--resume\",\"{id}\"]";
+    let agent = described_otherwise(&here, "good", "exec", &[]);
+    let file = agent.replace("--agent ", "");
+    let text = here.read(&file);
+    let (first, rest) = text.split_once("resume = ").unwrap();
+    let (line, rest) = rest.split_once('\n').unwrap();
+    let line = line.replace("fake-good-exec.left\"]", resume);
+    let told = |id: &str| here.write(&file, format!("{first}id = {id:?}\nresume = {line}\n{rest}"));
+    told("session id: ");
+    drive(&here, &format!("small.jsonl {agent}"), 0);
+    let argv = here.read("fake-good-exec.left/argv");
+    assert_eq!(argv.lines().collect::<Vec<_>>(), ["[]", "[\"--resume\", \"fake-7\"]"]);
+    told("thread: ");
+    drive(&here, &format!("small.jsonl {agent}"), 1);
+    let error = row(&here, "fake-good-exec")["error"].clone();
+    assert!(error.to_string().contains("printed no id after"), "{error}");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_agent_that_takes_one_message_gets_one() {
+    let here = CommandFolder::with("small.jsonl", SMALL);
+    let agent = described_otherwise(&here, "good", "exec", &[("[start]", "[start]\nturns = 1")]);
+    drive(&here, &format!("small.jsonl {agent}"), 0);
+    let row = row(&here, "fake-good-exec");
+    assert_eq!((&row["status"], &row["summary"]["requests"]), (&json!("completed"), &json!(2)));
+    let note = row["note"].as_str().unwrap_or_default();
+    assert!(note.contains("1 message of the user left out"), "{note}");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_tool_that_is_not_offered_stops_at_once() {
+    let here = CommandFolder::with("small.jsonl", SMALL);
+    let tool = ("name = \"exec_command\"", "name = \"bash\"");
+    let agent = described_otherwise(&here, "good", "acp", &[tool]);
+    drive(&here, &format!("small.jsonl {agent}"), 1);
+    let error = row(&here, "fake-good-acp")["error"].as_str().unwrap().to_string();
+    let told = ["calls the tool `bash`", "offered: exec_command"];
+    assert!(told.iter().all(|t| error.contains(t)), "{error}");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_shows_the_last_words_on_standard_output() {
+    let (_, _, row) = drive_small(("fails-aloud", "exec", ""), "", 1);
+    let error = row["error"].as_str().unwrap_or_default();
+    assert!(
+        error.contains("exit code 4; standard output:\nsession id: fake-7\nthe account is empty"),
+        "{error}"
+    );
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_counts_the_cases_that_could_not_be_written() {
+    let here = CommandFolder::new();
+    let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
+    let case = "cases/codex/0.169.0/login-bug-fake-good-acp.json";
+    std::fs::create_dir_all(here.path(case)).unwrap();
+    let out = drive(&here, &format!("login-bug middle-cut-fact {agent} --record cases"), 1);
+    let written = here.files("cases/codex/0.169.0");
+    // The folder in place of the case, and the other case.
+    assert_eq!(written.len(), 2, "{:?}", written.keys());
+    out.stderr_contains(&["of 2 recorded cases differ"]);
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn drive_repeat_prints_the_spread_and_has_one_row() {
+    let (here, out, row) = drive_small(("good", "acp", ""), "--repeat 3", 0);
+    assert_eq!(here.runs("ctxbench-out").len(), 1);
+    let input = &row["summary"]["input_tokens"];
+    out.prints(&[&format!("3 runs, 3 completed: $"), &format!("{input} to {input} input tokens")]);
+    let runs = here.json("ctxbench-out/drive.json")[0]["further_runs"].clone();
+    assert_eq!(runs.as_array().unwrap().len(), 2, "{runs}");
+    assert_eq!((&runs[0]["completed"], &runs[0]["input_tokens"]), (&json!(true), input));
+}
+
+#[test]
+#[ignore = "needs python3"]
 fn drive_undescribed_side_request_is_noted() {
     let told = |how: &str| {
         let (_, _, row) = drive_small((how, "acp", ""), "", 0);

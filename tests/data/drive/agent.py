@@ -1,11 +1,11 @@
 """A coding agent that behaves as a word says, for the tests of `ctxbench drive`.
 
-python3 agent.py HOW URL DELIVER FOLDER [TEXT]
+python3 agent.py HOW URL DELIVER FOLDER [--text=TEXT] [-- TEXT]
 
 HOW      what it does (see `Agent.turn`); `good` = an agent as one would wish
 URL      where its model is
 DELIVER  how it is spoken to: acp, exec, rpc, lines
-FOLDER   where it leaves what the tests look for: `pids`, `url`
+FOLDER   where it leaves what the tests look for: `pids`, `url`, `window`, `argv`
 """
 
 import json
@@ -60,14 +60,17 @@ class Agent:
             message("user", f"{OWN_WORDS}: the environment."),
         ]
 
-    def post(self, items, tools, phase=None, model="gpt-5.5"):
+    def post(self, items, tools, phase=None, model="gpt-5.5", alone=False):
         label = {"compaction": {"phase": phase}} if phase else {}
-        base = [message("developer", f"{OWN_WORDS}: be good.")]
+        base = [] if alone else [message("developer", f"{OWN_WORDS}: be good.")]
         body = {"model": model, "stream": False, "input": base + items}
         body["client_metadata"] = {"x-codex-turn-metadata": json.dumps(label)}
         if tools:
-            name = "exec_command"
-            body["tools"] = [{"type": "function", "name": name, "parameters": {"type": "object"}}]
+            names = ["exec_command"] + (["done"] if HOW == "ends-by-call" else [])
+            body["tools"] = [
+                {"type": "function", "name": name, "parameters": {"type": "object"}}
+                for name in names
+            ]
         asked = urllib.request.Request(
             f"{URL}/v1/responses",
             json.dumps(body).encode(),
@@ -89,7 +92,12 @@ class Agent:
                 self.compact()
             self.items += [{k: v for k, v in i.items() if k != "id"} for i in reply]
             calls = [i for i in reply if i["type"] == "function_call"]
-            if not calls and HOW != "endless":
+            if HOW == "ends-by-call" and calls and calls[0]["name"] == "done":
+                self.items.append(
+                    {"type": "function_call_output", "call_id": calls[0]["call_id"], "output": ""}
+                )
+                return
+            if not calls and HOW not in ("endless", "ends-by-call"):
                 return
             for call in calls:
                 self.items.append(self.run(call))
@@ -135,14 +143,32 @@ class Agent:
 
     def compact(self):
         asks = message("user", f"{OWN_WORDS}: write a note for whoever goes on.")
-        reply = self.post(self.items + [asks], False, "standalone_turn")
+        if HOW in ("one-message", "scrambles"):
+            asks = message("user", self.in_one_message())
+            reply = self.post([asks], False, "standalone_turn", alone=True)
+        else:
+            if HOW == "untags":
+                asks["content"][0]["text"] += " Put it between <summary> and </summary>."
+            reply = self.post(self.items + [asks], False, "standalone_turn")
         texts = [p["text"] for i in reply if i["type"] == "message" for p in i["content"]]
+        if HOW == "untags":
+            texts = [texts[-1].split("<summary>")[1].split("</summary>")[0].strip()]
         if HOW == "forgets-nothing":
             return
         users = [message("user", t) for t in self.said]
         note = message("user", f"{OWN_WORDS}: what came before:\n{texts[-1]}")
         # Its context stands before the last words of the user.
         self.items = users[:-1] + self.context() + users[-1:] + [note]
+
+    def in_one_message(self):
+        """The conversation in a form of its own, which may be one that nobody can read."""
+        parts = []
+        for number, item in enumerate(self.items):
+            text = item.get("output") or item.get("arguments") or item["content"][0]["text"]
+            if HOW == "scrambles":
+                text = text[::-1]
+            parts.append(f"@@ entry {number} by {item.get('role', 'tool')} @@ {text}")
+        return f"{OWN_WORDS}: shorten this.\n" + "\n".join(parts)
 
     def turn(self, words):
         self.turns += 1
@@ -242,8 +268,17 @@ def once(agent):
     if os.path.exists(state):
         with open(state, encoding="utf-8") as f:
             agent.items, agent.said, agent.turns = json.load(f)
+    arguments = sys.argv[5:]
+    note("argv", json.dumps(arguments))
+    texts = [a.removeprefix("--text=") for a in arguments if a.startswith("--text=")]
+    if "--" in arguments:
+        texts = arguments[arguments.index("--") + 1 :]
+    out("session id: fake-7\n")
+    if HOW == "fails-aloud":
+        out("the account is empty\n")
+        sys.exit(4)
     try:
-        agent.turn(sys.stdin.read())
+        agent.turn(texts[0] if texts else sys.stdin.read())
     except Refused as e:
         sys.exit(str(e))
     with open(state, "w", encoding="utf-8") as f:
@@ -252,4 +287,5 @@ def once(agent):
 
 note("pids", os.getpid())
 note("url", URL)
+note("window", os.environ.get("TOLD_WINDOW", ""))
 {"acp": acp, "exec": once, "rpc": rpc, "lines": lines}[DELIVER](Agent())

@@ -24,6 +24,9 @@ use super::template::{Template, replace};
 /// or Python take many seconds on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Placeholder of the user's message in the commands of `exec`.
+pub(super) const TEXT: &str = "{text}";
+
 /// Agents that come with the project.
 const BUILT_IN: &[(&str, &str)] = &[
     ("codex", include_str!("agents/codex.toml")),
@@ -80,6 +83,8 @@ pub struct Agent {
     pub file: Vec<SetupFile>,
     /// Shell tool. An agent without one gets one reply per turn.
     pub tool: Option<ShellTool>,
+    /// Call with which the model ends a turn, for an agent that does not accept a reply without one.
+    pub end: Option<ShellTool>,
     /// Form of an edit in a reply, for an agent without tools.
     pub edit: Option<Edit>,
     /// Options that set the address of the provider when a user runs the agent.
@@ -123,6 +128,12 @@ pub struct Start {
     pub several_lines: Option<[String; 2]>,
     /// For `exec`: the command line of every turn but the first.
     pub resume: Option<Vec<String>>,
+    /// For `exec`: the text in the output of the first turn after which `{id}` for `resume` begins.
+    pub id: Option<String>,
+    /// Number of the user's messages that the agent takes; the rest of a session is left out.
+    pub turns: Option<usize>,
+    /// For `acp`: the method of authentication that the agent requires.
+    pub authenticate: Option<String>,
     /// Message that requests a compaction, if the protocol has no method for it.
     pub compact: Option<String>,
 }
@@ -140,7 +151,7 @@ pub struct SetupFile {
 #[serde(deny_unknown_fields)]
 pub struct ShellTool {
     pub name: String,
-    /// Arguments: a JSON object with `{command}` in a string.
+    /// Arguments: a JSON object, for the shell tool with `{command}` in a string.
     pub arguments: Value,
 }
 
@@ -311,59 +322,6 @@ impl Agent {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
-        let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        let plain = |file: &SetupFile| {
-            let mut parts = Path::new(&file.path).components();
-            !file.path.is_empty() && parts.all(|c| matches!(c, std::path::Component::Normal(_)))
-        };
-        let conditional = |s: &Side| {
-            let texts = [&s.system, &s.last].iter().any(|t| t.is_some());
-            texts || s.header.is_some() || s.body.is_some() || s.tools.is_some()
-        };
-        let has_places = |e: &Edit| {
-            e.text.contains("{content}") && format!("\n{}", e.text).contains("\n{path}\n")
-        };
-        let has_marks =
-            |e: &Edit| !e.marks.is_empty() && e.marks.iter().all(|m| !m.trim().is_empty());
-        let (start, edit) = (&self.start, self.edit.as_ref());
-        let rules = [
-            (
-                !self.name.is_empty() && self.name.chars().all(letter),
-                "`name`: letters, digits, `-` and `_` only",
-            ),
-            (
-                start.deliver != Deliver::Lines || start.prompt.is_some(),
-                "start.deliver = \"lines\" needs `start.prompt`: the prompt that the agent prints \
-                 when it waits for a message",
-            ),
-            (
-                start.deliver != Deliver::Exec || start.resume.is_some(),
-                "start.deliver = \"exec\" needs `start.resume`: the command line of every turn but \
-                 the first, which continues the conversation",
-            ),
-            (
-                self.tool.as_ref().is_none_or(|t| t.arguments.to_string().contains("{command}")),
-                "`tool.arguments` must contain `{command}` in a string",
-            ),
-            (
-                edit.is_none_or(|e| self.tool.is_none() && has_places(e) && has_marks(e)),
-                "`edit` is for agents without `tool`; its `text` must contain `{content}`, and \
-                 `{path}` alone on its line, and its `marks` the prefixes of the lines of an edit",
-            ),
-            (
-                self.file.iter().all(plain),
-                "`path` of a file must be a relative path in the scratch folder",
-            ),
-            (self.side.iter().all(conditional), "every [[side]] needs at least one condition"),
-        ];
-        if let Some((_, why)) = rules.iter().find(|(holds, _)| !holds) {
-            return Err(why.to_string());
-        }
-        let model = model::find(&self.model).map_err(|e| format!("`model`: {e}"))?;
-        self.strategy_with(model).map(drop).map_err(|e| e.to_string())
-    }
-
     /// Returns the strategy that implements the agent, for a model.
     pub fn strategy_with(&self, model: &Model) -> Result<Option<Spec>, DriveError> {
         let Some(strategy) = &self.strategy else { return Ok(None) };
@@ -491,17 +449,34 @@ mod tests {
             ("name = \"mine\"", "name = \"../mine\"", "letters"),
             ("deliver = \"acp\"", "deliver = \"lines\"", "start.prompt"),
             ("deliver = \"acp\"", "deliver = \"exec\"", "start.resume"),
+            ("\"acp\"]", "\"acp\"]\nresume = [\"{id}\"]", "start.id"),
+            ("\"acp\"]", "\"acp\"]\nturns = 0", "start.turns"),
+            ("[start]", "[end]\nname = \"done\"\narguments = {}\n[start]", "`end`"),
             ("[start]", "[[file]]\npath = \"../x\"\ntext = \"\"\n[start]", "in the scratch folder"),
             ("[start]", "[[side]]\npurpose = \"title\"\n[start]", "at least one condition"),
             ("[start]", "[tool]\nname = \"sh\"\narguments = {a = 1}\n[start]", "{command}"),
             ("title", "titel", "did you mean title?"),
             ("name = \"mine\"", "name = \"mine\"\nstrategy = \"codx\"", "codx"),
             ("\"gpt-5.5\"", "\"gpt-55\"", "did you mean gpt-5.5"),
+            ("\"acp\"]", "\"{text}\"]", "after \"--\""),
+            ("\"acp\"]", "\"{text}\", \"--\"]", "after \"--\""),
+            ("\"acp\"]", "\"--message\", \"{text}\"]", "after \"--\""),
+            ("\"acp\"]", "\"-m={text}\"]", "after \"--\""),
+            ("\"acp\"]", "\"--\", \"agent {text}\"]", "after \"--\""),
+            ("\"acp\"]", "\"acp\"]\nresume = [\"{text}\"]", "after \"--\""),
         ] {
             let text = MINIMAL.replacen(from, to, 1);
             assert_ne!(text, MINIMAL, "{from}");
             let error = read("mine.toml", &text, None).unwrap_err().to_string();
             assert!(error.starts_with("mine.toml:") && error.contains(message), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn message_of_user_is_an_argument_where_it_cannot_be_an_option() {
+        for command in ["\"--\", \"{text}\"", "\"--message={text}\""] {
+            let text = MINIMAL.replacen("\"acp\"]", &format!("{command}]"), 1);
+            assert!(read("a", &text, None).is_ok(), "{command}");
         }
     }
 

@@ -17,7 +17,11 @@ use super::scratch::Scratch;
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// Output that is searched for a prompt, bytes.
 const MAX_SEARCHED_BYTES: usize = 1 << 20;
+/// Output that is kept for an id and for error messages, bytes.
+const MAX_KEPT_BYTES: usize = 16 << 10;
 const STDERR_LINES: usize = 6;
+const STDOUT_LINES: usize = 3;
+const MAX_SHOWN_BYTES: usize = 1_000;
 
 /// Running process of an agent.
 pub(super) struct Child {
@@ -137,14 +141,25 @@ impl Child {
         }
     }
 
-    /// Waits for the process to end, skips its output, and returns its exit code. A daemon may keep
-    /// the output open.
-    pub(super) async fn finish(&mut self) -> Result<i32, Stopped> {
+    /// Waits for the process to end, and returns its exit code and the id that it printed after a
+    /// text. A daemon may keep the output open.
+    pub(super) async fn finish(
+        &mut self,
+        before_id: Option<&str>,
+    ) -> Result<(i32, Option<String>), Stopped> {
+        let mut found = None;
         loop {
-            self.buffer.clear();
-            if let Next::Ended(status) = self.next(true).await? {
-                return Ok(status.code().unwrap_or(-1));
+            let next = self.next(true).await?;
+            let has_ended = matches!(next, Next::Ended(_));
+            if let Some(before) = before_id.filter(|_| found.is_none()) {
+                let end = if has_ended { "\n" } else { "" };
+                found = id_after(&(String::from_utf8_lossy(&self.buffer) + end), before);
             }
+            if let Next::Ended(status) = next {
+                return Ok((status.code().unwrap_or(-1), found));
+            }
+            let over = self.buffer.len().saturating_sub(MAX_KEPT_BYTES);
+            self.buffer.drain(..over);
         }
     }
 
@@ -217,6 +232,10 @@ impl Child {
         if let Some(noise) = &self.noise {
             why += &format!("; it printed {noise:?}, which is not part of the protocol");
         }
+        let printed = last_words(&self.buffer);
+        if !printed.is_empty() {
+            why += &format!("; standard output:\n{printed}");
+        }
         if !last.is_empty() {
             why += &format!("; standard error:\n{last}");
         }
@@ -229,8 +248,54 @@ impl Child {
     }
 }
 
+/// Returns the id after a text: letters, digits, `-`, `_` and `.`, none of which makes it an option.
+/// It ends before another character.
+fn id_after(text: &str, before: &str) -> Option<String> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.split(before).skip(1).find_map(|rest| {
+        let end = rest.find(|c| !letter(c))?;
+        let id = &rest[..end];
+        (!id.is_empty() && !id.starts_with('-')).then(|| id.to_string())
+    })
+}
+
+/// Returns the last lines of standard output that are no messages of a protocol.
+fn last_words(output: &[u8]) -> String {
+    let text = plain(&String::from_utf8_lossy(output));
+    let from = text.ceil_char_boundary(text.len().saturating_sub(MAX_SHOWN_BYTES));
+    // A line that is cut may be one of the protocol.
+    let text =
+        if from == 0 { &text[..] } else { text[from..].split_once('\n').map_or("", |(_, t)| t) };
+    let is_message = |line: &str| line.trim_start().starts_with(['{', '[']);
+    let lines = text.lines().filter(|l| !l.trim().is_empty() && !is_message(l));
+    let lines: Vec<&str> = lines.collect();
+    lines[lines.len().saturating_sub(STDOUT_LINES)..].join("\n")
+}
+
 /// Removes colours and other control sequences.
 fn plain(text: &str) -> String {
     let text = strip_str(text).to_string().replace('\t', " ");
     text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn id_after_text_is_never_an_option() {
+        let of = |text: &str| id_after(text, "session: ");
+        assert_eq!(of("session: a-1_b.2\n").as_deref(), Some("a-1_b.2"));
+        assert_eq!(of("session: --yolo\nsession: x\n").as_deref(), Some("x"));
+        // The rest may not have arrived.
+        assert_eq!(of("session: a-1"), None);
+        assert_eq!(of("no id"), None);
+        assert_eq!(id_after("{\"session_id\":\"7f\"}", "session_id\":\"").as_deref(), Some("7f"));
+    }
+
+    #[test]
+    fn last_words_are_lines_without_messages_of_a_protocol() {
+        let output = b"one\ntwo\n\n{\"id\": 1}\n\x1b[31mthree\x1b[0m\nfour\n";
+        assert_eq!(last_words(output), "two\nthree\nfour");
+    }
 }

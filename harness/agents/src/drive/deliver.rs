@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::agent::{Deliver, Start};
+use super::agent::{Deliver, Start, TEXT};
 use super::child::{Child, Patience, Stopped};
 use super::scratch::Scratch;
-use super::template::{Template, replace};
+use super::template::Template;
 
 /// Outcome of a turn. An error is the message that the user sees.
 pub(super) type TurnOutcome = Result<(), String>;
@@ -20,7 +20,7 @@ pub(super) struct Channel<'a> {
 
 enum Protocol<'a> {
     /// A process for each turn, which resumes the previous one.
-    Exec { fill: &'a Template, scratch: &'a Scratch, patience: Patience, is_resumed: bool },
+    Exec { fill: Template, scratch: &'a Scratch, patience: Patience, is_resumed: bool },
     /// Lines typed at a prompt, as in a terminal.
     Lines { child: Child, prompt: &'a str },
     /// Agent Client Protocol, version 1 (<https://agentclientprotocol.com/protocol/overview>). The
@@ -47,7 +47,9 @@ impl<'a> Channel<'a> {
             Child::start(&command, scratch, patience)
         };
         let protocol = match start.deliver {
-            Deliver::Exec => Protocol::Exec { fill, scratch, patience, is_resumed: false },
+            Deliver::Exec => {
+                Protocol::Exec { fill: fill.clone(), scratch, patience, is_resumed: false }
+            }
             Deliver::Rpc => Protocol::Rpc { child: child(patience)?, calls: 0 },
             Deliver::Lines => {
                 let mut child = child(patience)?;
@@ -61,6 +63,9 @@ impl<'a> Channel<'a> {
                 let capabilities = json!({"fs": files, "terminal": false});
                 let hello = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
                 rpc.request("initialize", hello).await?;
+                if let Some(method) = &start.authenticate {
+                    rpc.request("authenticate", json!({"methodId": method})).await?;
+                }
                 let new = json!({"cwd": project, "mcpServers": []});
                 let session = rpc.request("session/new", new).await?["sessionId"].clone();
                 Protocol::Acp { session: an_id("session/new", session)?, rpc }
@@ -88,15 +93,25 @@ impl<'a> Channel<'a> {
             Protocol::Exec { fill, scratch, patience, is_resumed } => {
                 let resumed = std::mem::replace(is_resumed, true);
                 let command = start.resume.as_ref().filter(|_| resumed).unwrap_or(&start.command);
-                let filled = |a: &String| replace(&fill.text(a), "text", words);
-                let command: Vec<String> = command.iter().map(filled).collect();
-                let mut child = Child::start(&command, scratch, patience.clone())?;
-                if !start.command.iter().any(|a| a.contains("{text}")) {
+                // A description places the message where it is no option, and its value has no
+                // placeholders.
+                let all = fill.clone().with([("text", words.to_string())]);
+                let filled: Vec<String> = command.iter().map(|a| all.text(a)).collect();
+                let mut child = Child::start(&filled, scratch, patience.clone())?;
+                if !command.iter().any(|a| a.contains(TEXT)) {
                     child.write(words.as_bytes()).await?;
                 }
                 child.close_input();
-                let code = child.finish().await?;
+                let (code, id) = child.finish(start.id.as_deref().filter(|_| !resumed)).await?;
                 if code == 0 {
+                    match (id, &start.id) {
+                        (Some(id), _) => *fill = fill.clone().with([("id", id)]),
+                        (None, Some(before)) if !resumed => {
+                            let why = format!("it printed no id after {before:?} (`start.id`)");
+                            return Err(child.stopped(why).await);
+                        }
+                        _ => {}
+                    }
                     return Ok(Ok(()));
                 }
                 let Stopped(why) = child.stopped(format!("it ended with exit code {code}")).await;

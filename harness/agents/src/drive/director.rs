@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::content::Part;
+use ctxbench_core::block::{Block, BlockKind, Draft, Role};
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{self, ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::{Millis, tokens};
 use ctxbench_provider::wire::Wire;
@@ -16,9 +16,12 @@ use ctxbench_scenarios::{FaultOn, ProviderFault};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::agent::{Agent, Purpose, Side};
-use super::plan::{DrivePlan, Planned};
-use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker};
+use super::agent::{Agent, Purpose, ShellTool, Side};
+use super::plan::{Delivery, DrivePlan, Planned};
+use super::words;
+use crate::quotes;
+use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker, offered_tools};
+use ctxbench_mock::summarise;
 use ctxbench_replay::{NEUTRAL, text_of};
 
 /// Maximum number of requests without a new reply of the session: work beyond the session, retries,
@@ -94,7 +97,10 @@ impl PlannedReply {
 pub(super) struct Director {
     plan: Arc<DrivePlan>,
     sides: Vec<Side>,
-    has_tool: bool,
+    /// Name of the shell tool.
+    tool: Option<String>,
+    /// Call with which a turn ends.
+    end: Option<ShellTool>,
     faults: Vec<ProviderFault>,
     /// Number of requests by purpose.
     counted: BTreeMap<Purpose, u64>,
@@ -131,7 +137,8 @@ impl SharedDirector {
         SharedDirector(Arc::new(Mutex::new(Director {
             plan,
             sides: agent.side.clone(),
-            has_tool: agent.tool.is_some(),
+            tool: agent.tool.as_ref().map(|t| t.name.clone()),
+            end: agent.end.clone(),
             faults: faults.to_vec(),
             label: agent.label.clone(),
             ..Director::default()
@@ -175,7 +182,15 @@ impl Director {
             self.reply = self.reply.saturating_sub(1);
         }
         let planned = self.plan.moves[self.step].replies.get(self.reply);
-        let Some(Planned { key, parts, tools_ms, .. }) = planned else { return aside(NEUTRAL) };
+        let Some(Planned { key, parts, tools_ms, .. }) = planned else {
+            let mut beyond = aside(NEUTRAL);
+            if let Some(end) = &self.end {
+                let (id, arguments) = (format!("end_{}", self.heard.len()), &end.arguments);
+                let call = ToolCall::new(id, &*end.name, arguments.to_string());
+                beyond.parts.get_or_insert_default().push(Part::Call(call));
+            }
+            return beyond;
+        };
         self.idle = 0;
         let (parts, key) = (Some(parts.clone()), Some(key.clone()));
         PlannedReply { parts, key, tools_ms: *tools_ms }
@@ -202,7 +217,7 @@ impl Director {
         if let Some(side) = self.sides.iter().find(|side| fits(side, request, prompt)) {
             return Some(side.purpose);
         }
-        (prompt.tools.is_some() || !self.has_tool).then_some(Purpose::Work)
+        (prompt.tools.is_some() || self.tool.is_none()).then_some(Purpose::Work)
     }
 
     /// Counts an arrived request. An error means that it is neither answered nor recorded.
@@ -244,6 +259,57 @@ impl Director {
         });
     }
 
+    /// Returns what the user and the model have said, the outputs of calls, and all summaries.
+    fn conversation(&self) -> Vec<Arc<Block>> {
+        let mut out = Vec::new();
+        for (i, m) in self.plan.moves.iter().enumerate().take(self.step + 1) {
+            if let Delivery::Say(words) = &m.what {
+                out.push(Draft::text(BlockKind::User, Role::User, words.as_str()));
+            }
+            let given = if i == self.step { self.reply } else { m.replies.len() };
+            for part in m.replies.iter().take(given).flat_map(|r| &r.parts) {
+                let Part::Call(c) = part else {
+                    let (kind, role) = (BlockKind::Assistant, Role::Assistant);
+                    out.push(Draft::text(kind, role, part.text()));
+                    continue;
+                };
+                let (id, name) = (c.id.clone(), c.name.clone());
+                out.push(Draft::call(id.clone(), name.clone(), c.arguments.clone()));
+                let printed = self.plan.printed(&c.id).unwrap_or_default();
+                out.push(Draft::output(id, name, printed.into(), false));
+            }
+        }
+        let summaries = self.exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
+        let summaries = summaries.filter_map(|e| e.outcome.as_ref().ok());
+        out.extend(summaries.map(|r| Draft::text(BlockKind::Summary, Role::User, words(r))));
+        out.into_iter().map(Draft::ephemeral).collect()
+    }
+
+    /// Returns a request for a summary with the quotes of the conversation marked, whatever its form.
+    fn marked(&self, prompt: &Prompt) -> Result<Prompt, String> {
+        let mut prompt = prompt.clone();
+        quotes::mark(&mut prompt, &self.conversation());
+        match summarise::unread(&prompt) {
+            Some(why) => Err(format!("{why}; its last message begins {:?}", beginning(&prompt))),
+            None => Ok(prompt),
+        }
+    }
+
+    /// Checks that a request offers the tools that its reply calls.
+    fn check_tools(&self, wire: Wire, prompt: &Prompt, given: &PlannedReply) -> Result<(), String> {
+        let offered = prompt.tools.as_ref().map_or("", |t| t.json.get());
+        let has = |name: &str| offered.contains(&format!("\"name\":{}", Value::from(name)));
+        let calls = given.parts.iter().flatten().filter_map(Part::as_call);
+        let missing = calls.map(|c| &*c.name).find(|name| !has(name));
+        missing.map_or(Ok(()), |name| {
+            let names = offered_tools(wire, prompt).join(", ");
+            Err(format!(
+                "its description calls the tool `{name}`, which the agent does not offer to its \
+                 model; offered: {names}; correct `[tool]` or `[end]` of the description"
+            ))
+        })
+    }
+
     /// Returns the answer to a request. The outer error ends the drive.
     fn answer(
         &mut self,
@@ -267,7 +333,13 @@ impl Director {
             (None, Some(_)) => aside(ASIDE),
             (None, None) => return Err(unknown(prompt)),
         };
-        let said = given.parts.clone().map_or(ModelAnswer::Summary, ModelAnswer::Parts);
+        if purpose == Some(Purpose::Work) {
+            self.check_tools(request.wire, prompt, &given)?;
+        }
+        let said = match &given.parts {
+            Some(parts) => ModelAnswer::Parts(parts.clone()),
+            None => ModelAnswer::Summary(self.marked(prompt)?),
+        };
         self.giving = Some((hash, given));
         Ok(Ok(said))
     }
@@ -377,13 +449,17 @@ impl Speaker for SharedDirector {
 }
 
 fn unknown(prompt: &Prompt) -> String {
-    let last = prompt.items.last().map_or("", |i| i.text());
-    let end = last.floor_char_boundary(160);
     format!(
         "a request that its description does not recognise: it has no tools, and its last message \
          begins {:?}; add a [[side]] rule to the description",
-        &last[..end]
+        beginning(prompt)
     )
+}
+
+/// Returns the beginning of the last message of a prompt.
+fn beginning(prompt: &Prompt) -> &str {
+    let last = prompt.items.last().map_or("", |i| i.text());
+    &last[..last.floor_char_boundary(160)]
 }
 
 #[cfg(test)]

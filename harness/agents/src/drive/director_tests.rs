@@ -50,7 +50,7 @@ fn send(director: &mut SharedDirector, id: u64, words: &str) -> RequestInProgres
     let request = request(id, wire, PATH, &body, Some(prompt.clone()));
     let said = director.answer(&request, &prompt).map(|said| match said {
         ModelAnswer::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
-        ModelAnswer::Summary => "a summary".to_string(),
+        ModelAnswer::Summary(_) => "a summary".to_string(),
     });
     if said.is_ok() {
         director.mark_delivered();

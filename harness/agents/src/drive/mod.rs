@@ -8,6 +8,7 @@
 //! `replay_strategy` builds the row from the recorded requests, and `outcome` compares the two.
 
 pub mod agent;
+mod check;
 mod child;
 mod deliver;
 mod director;
@@ -52,7 +53,7 @@ use scratch::Scratch;
 use template::Template;
 
 pub use faults::DriveFault;
-pub use outcome::{DriveOutcome, failed, measured};
+pub use outcome::{DriveOutcome, Repeat, failed, measured};
 
 #[derive(Clone, Debug)]
 pub struct DriveOptions {
@@ -88,6 +89,8 @@ pub struct Driven {
     summariser: Summariser,
     /// Session that was delivered.
     session: Session,
+    /// Number of the user's messages that were left out, because the agent takes fewer.
+    skipped: usize,
     faults: Vec<ProviderFault>,
     /// Notes about faults that did not occur.
     unused_faults: Vec<String>,
@@ -228,9 +231,10 @@ pub fn drive(
     agent: &Agent,
     options: &DriveOptions,
 ) -> Result<Driven, DriveError> {
+    let (session, skipped) = plan::with_turns(&scenario.session, agent.start.turns);
     let session = match agent.tool {
-        Some(_) => plan::with_final_replies(&scenario.session),
-        None => scenario.session.clone(),
+        Some(_) => plan::with_final_replies(&session),
+        None => session,
     };
     let program = agent.locate(options.program.as_deref())?;
     let strategy = agent.strategy_with(options.model)?;
@@ -245,7 +249,7 @@ pub fn drive(
     });
     let faults: Vec<ProviderFault> = scenario.faults.iter().cloned().chain(of_kinds).collect();
     let director = SharedDirector::new(plan.clone(), agent, &faults);
-    let window = options.window.unwrap_or(options.model.window);
+    let assumed = window(strategy.as_ref(), options.model, options.window);
     let scratch = Scratch::new(&agent.name, options.keep);
     let mut scratch = scratch.map_err(failed_to("create the scratch folder"))?;
     let mut driven = Driven {
@@ -254,14 +258,15 @@ pub fn drive(
         strategy,
         model: options.model,
         kept: options.keep.then(|| scratch.path().to_path_buf()),
-        window,
+        window: assumed,
         summariser: options.summariser.clone(),
         session,
+        skipped,
         faults,
         unused_faults: vec![],
         notes: Default::default(),
         plan,
-        max_output: options.max_output.unwrap_or_else(|| largest_reply(options.model, window)),
+        max_output: options.max_output.unwrap_or_else(|| largest_reply(options)),
         exchanges: vec![],
         end: DriveEnd::default(),
     };
@@ -283,11 +288,17 @@ fn failed_to(what: &'static str) -> impl Fn(io::Error) -> DriveError {
     move |why| DriveError(format!("failed to {what}: {why}"))
 }
 
-/// Returns the largest reply in the agent's settings. In a reduced window it is a part of the
-/// window, since agents reserve room for a reply.
-fn largest_reply(model: &Model, window: u64) -> u64 {
-    let own = model.max_output;
-    if window < model.window { own.min(window / 8) } else { own }
+/// Returns the window in which a program works with a model, if the user asks for `given`.
+fn window(program: Option<&Spec>, model: &Model, given: Option<u64>) -> u64 {
+    program.and_then(|p| p.window(model, given)).or(given).unwrap_or(model.window)
+}
+
+/// Returns the largest reply in the agent's settings. In a window that the user reduces it is a
+/// part of the window, since agents reserve room for a reply.
+fn largest_reply(options: &DriveOptions) -> u64 {
+    let own = options.model.max_output;
+    let reduced = options.window.filter(|w| *w < options.model.window);
+    reduced.map_or(own, |window| own.min(window / 8))
 }
 
 #[derive(Debug, Default)]

@@ -8,6 +8,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::Spec;
 use ctxbench_util::plural::pluralize;
+use serde::Serialize;
 
 use super::agent::{Agent, Purpose};
 use super::director::Exchange;
@@ -31,6 +32,27 @@ pub struct DriveOutcome {
     pub failed: usize,
     /// Notes about faults that did not occur.
     pub unused_faults: Vec<String>,
+    /// Further runs of the agent; the rows are those of the first.
+    pub repeats: Vec<Repeat>,
+}
+
+/// Figures of one of several runs of an agent on a session.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Repeat {
+    pub completed: bool,
+    pub requests: u64,
+    pub input_tokens: u64,
+    #[serde(rename = "cost_usd")]
+    pub usd: f64,
+}
+
+impl From<&RunRecord> for Repeat {
+    fn from(r: &RunRecord) -> Repeat {
+        let s = &r.summary;
+        let completed = r.status == Status::Completed;
+        let (requests, input_tokens, usd) = (s.requests, s.input_tokens, s.cost_usd);
+        Repeat { completed, requests, input_tokens, usd }
+    }
 }
 
 impl DriveOutcome {
@@ -67,6 +89,7 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
         unused_faults: driven.unused_faults.clone(),
         real,
         ours: None,
+        repeats: Vec::new(),
     };
     if !driven.has_asked() {
         // There is nothing to measure or to compare.
@@ -155,6 +178,10 @@ impl Driven {
             ));
         } else if let Some((at, why)) = self.end.failures.first() {
             add_note(real, format!("move {} of the session failed for the user: {why}", at + 1));
+        }
+        if self.skipped > 0 {
+            let n = pluralize(self.skipped as u64, "message");
+            add_note(real, format!("the agent takes no more turns: {n} of the user left out"));
         }
         if let Err(why) = &self.version {
             add_note(real, why.clone());

@@ -4,6 +4,7 @@
 //! file with the agent's shell tool. Path and call id are generated numbers, so no part of the
 //! session reaches a path or a command.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::Millis;
@@ -72,6 +73,23 @@ pub(super) fn output_file(call: usize) -> String {
 /// Beginning of the id of a call, before its number.
 const CALL: &str = "call_";
 
+/// Returns the beginning of a session with this number of messages of the user, and the number of
+/// those that follow.
+pub(super) fn with_turns(session: &Session, turns: Option<usize>) -> (Session, usize) {
+    let mut out = session.clone();
+    let is_turn = |e: &Entry| matches!(e, Entry::User(u) if u.agent.is_none());
+    let mut said = session.entries.iter().enumerate().filter(|(_, e)| is_turn(e));
+    let Some((end, _)) = turns.and_then(|n| said.nth(n)) else { return (out, 0) };
+    out.entries.truncate(end);
+    let known: HashSet<&str> = out.entries.iter().filter_map(Entry::key).collect();
+    out.facts.retain(|f| known.contains(&*f.arises));
+    for fact in &mut out.facts {
+        fact.needs.retain(|id| known.contains(&**id));
+        fact.superseded_by = None;
+    }
+    (out, said.count() + 1)
+}
+
 /// Adds a final reply to every turn without one. A recording may end a turn with the output of a
 /// tool, after which an agent sends another request.
 pub(super) fn with_final_replies(session: &Session) -> Session {
@@ -127,7 +145,8 @@ impl DrivePlan {
                     .into_iter()
                     .map(|s| {
                         let results = s.results.iter().map(|r| words(&r.parts)).collect();
-                        let parts = plan.translated(&s.parts, results, tool);
+                        let mut parts = plan.translated(&s.parts, results, tool);
+                        plan.end_turn(&mut parts, agent.end.as_ref());
                         Planned { key: s.key, parts, tools_ms: s.tools_ms, ..Planned::default() }
                     })
                     .collect(),
@@ -139,6 +158,14 @@ impl DrivePlan {
             return Err("it has no message of the user".into());
         }
         Ok(plan)
+    }
+
+    /// Adds the call that ends a turn to a reply without calls.
+    fn end_turn(&mut self, parts: &mut Vec<Part>, end: Option<&ShellTool>) {
+        let Some(end) = end.filter(|_| parts.iter().all(|p| p.as_call().is_none())) else { return };
+        let id = format!("{CALL}{:05}", self.outputs.len());
+        self.outputs.push("".into());
+        parts.push(Part::Call(ToolCall::new(id, &*end.name, end.arguments.to_string())));
     }
 
     /// Returns the user's messages with the numbers of their moves.
@@ -268,6 +295,7 @@ fn undrivable(action: &Action) -> String {
 mod tests {
     use super::*;
     use crate::drive::agent::described_with as agent;
+    use ctxbench_session::fact::{Fact, FactKind};
     use ctxbench_session::{ToolEntry, UserEntry};
 
     fn session(id: &str, name: &str, arguments: &str, output: &str) -> Session {
@@ -336,6 +364,37 @@ mod tests {
         assert_eq!(plan.moves[0].replies.len(), 2);
         assert_eq!(plan.moves[0].replies[1].parts, [Part::Text(NEUTRAL.into())]);
         assert_eq!(with_final_replies(&whole), whole, "nothing is added twice");
+    }
+
+    #[test]
+    fn a_turn_ends_with_the_call_that_the_agent_wants() {
+        let more = "[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\"}\n\
+                    [end]\nname = \"done\"\narguments = {ok = true}\n";
+        let plan = DrivePlan::new(&session("c", "read", "{}", "out"), &agent(more)).unwrap();
+        let [work, last] = &plan.moves[0].replies[..] else { panic!("two replies") };
+        assert_eq!(work.parts.len(), 1);
+        let [Part::Text(_), Part::Call(call)] = &last.parts[..] else { panic!("{:?}", last.parts) };
+        assert_eq!((&*call.id, &*call.name), ("call_00001", "done"));
+        assert_eq!(&*call.arguments, r#"{"ok":true}"#);
+    }
+
+    #[test]
+    fn a_limit_of_turns_leaves_out_the_rest() {
+        let mut s = session("c", "read", "{}", "out");
+        let fact = |id: &str, arises: &str| Fact {
+            arises: arises.into(),
+            needs: vec!["a2".into(), "a3".into()],
+            ..Fact::new(id, FactKind::Value, "x", "")
+        };
+        s.entries.push(Entry::User(UserEntry { id: "v".into(), ..Default::default() }));
+        s.entries.push(Entry::Assistant(AssistantEntry { id: "a3".into(), ..Default::default() }));
+        s.facts = vec![fact("one", "c"), fact("two", "a3")];
+        assert_eq!(with_turns(&s, None), (s.clone(), 0));
+        assert_eq!(with_turns(&s, Some(2)), (s.clone(), 0));
+        let (short, skipped) = with_turns(&s, Some(1));
+        assert_eq!((short.entries.len(), skipped), (4, 1));
+        let [fact] = &short.facts[..] else { panic!("{:?}", short.facts) };
+        assert_eq!((&*fact.id, &fact.needs[..]), ("one", &["a2".to_string()][..]));
     }
 
     #[test]

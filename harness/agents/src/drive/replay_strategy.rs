@@ -23,6 +23,8 @@ use ctxbench_strategies::descriptor::{
 };
 use ctxbench_strategies::names::intern;
 
+use crate::quotes::contains_summary;
+
 /// Name of the mechanism in tables.
 const MECHANISM: &str = "as sent";
 
@@ -265,8 +267,7 @@ impl Player {
     /// Returns whether an item contains a summary by the model.
     fn is_summary(&self, item: &Item) -> bool {
         let written = &self.sent.summaries[..self.asked.min(self.sent.summaries.len())];
-        let holds = |t: &String| !t.trim().is_empty() && item.text().contains(t.trim());
-        item.is_text() && written.iter().any(holds)
+        item.is_text() && written.iter().any(|t| contains_summary(item.text(), t))
     }
 
     /// Returns a block for an item that the agent has added.

@@ -1,6 +1,7 @@
 //! Folder of an agent: its home, its settings and its project.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use ctxbench_os::shutdown::TempFolder;
 pub(super) struct Scratch {
     path: PathBuf,
     environment: BTreeMap<String, String>,
+    /// Lock on the folder, which other drives remove without it. `None` if the folder is kept.
+    _lock: Option<File>,
     /// Temporary folder. `None` if the folder is kept.
     _folder: Option<TempFolder>,
 }
@@ -25,11 +28,33 @@ const MAX_FOLDERS: u32 = 1_000;
 /// Date of the project's first commit, the same in every run.
 const DATE: &str = "2026-01-01T00:00:00Z";
 
+/// File in a scratch folder that its drive has locked.
+const LOCK: &str = "lock";
+/// Beginning of the names of scratch folders.
+const PREFIX: &str = "ctxbench-drive-";
+
+fn locked(file: File) -> io::Result<File> {
+    file.try_lock()?;
+    Ok(file)
+}
+
+/// Removes the scratch folders of drives that were killed.
+fn clear(base: &Path) {
+    let folders = fs::read_dir(base).into_iter().flatten().flatten();
+    let is_scratch =
+        |f: &fs::DirEntry| f.file_name().to_str().is_some_and(|n| n.starts_with(PREFIX));
+    for folder in folders.filter(|f| is_scratch(f) && f.file_type().is_ok_and(|t| t.is_dir())) {
+        if File::open(folder.path().join(LOCK)).and_then(locked).is_ok() {
+            let _ = fs::remove_dir_all(folder.path());
+        }
+    }
+}
+
 /// Creates the first folder `ctxbench-drive-NAME-NNN` in `base` that does not exist.
 fn create_numbered(base: &Path, name: &str) -> io::Result<PathBuf> {
     let mut number = 1;
     loop {
-        let path = base.join(format!("ctxbench-drive-{name}-{number:03}"));
+        let path = base.join(format!("{PREFIX}{name}-{number:03}"));
         match create_private(&path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < MAX_FOLDERS => {
                 number += 1;
@@ -44,13 +69,15 @@ impl Scratch {
     /// is the same in every run unless another drive uses it.
     pub(super) fn new(name: &str, keep: bool) -> io::Result<Scratch> {
         let base = std::env::temp_dir().canonicalize()?;
+        clear(&base);
         let create = || create_numbered(&base, name);
         let folder = if keep { None } else { Some(TempFolder::create(create)?) };
         let path = folder.as_ref().map_or_else(create, |f| Ok(f.path().to_path_buf()))?;
+        let lock = (!keep).then(|| File::create(path.join(LOCK)).and_then(locked)).transpose()?;
         for below in ["home", "project", "tmp"] {
             fs::create_dir(path.join(below))?;
         }
-        Ok(Scratch { path, environment: BTreeMap::new(), _folder: folder })
+        Ok(Scratch { path, environment: BTreeMap::new(), _lock: lock, _folder: folder })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -140,6 +167,29 @@ fn create_private(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clear_removes_the_folders_of_killed_drives_only() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = base.path().join(name);
+            fs::create_dir_all(path.join("home")).unwrap();
+            path
+        };
+        let [killed, live] =
+            ["ctxbench-drive-x-001", "ctxbench-drive-y-001"].map(|name| folder(name).join(LOCK));
+        let kept = folder("ctxbench-drive-z-001");
+        let other = folder("other").join(LOCK);
+        for lock in [&killed, &live, &other] {
+            fs::write(lock, "").unwrap();
+        }
+        let lock = locked(File::open(&live).unwrap()).unwrap();
+        clear(base.path());
+        assert!(!killed.exists() && live.exists() && kept.exists() && other.exists());
+        drop(lock);
+        clear(base.path());
+        assert!(!live.exists());
+    }
 
     #[test]
     fn create_numbered_skips_existing_folders() {

@@ -8,6 +8,7 @@ use super::director::Exchange;
 use super::observed_session::work;
 use super::plan::DrivePlan;
 use super::words;
+use crate::quotes::contains_summary;
 
 /// Length of the excerpt, characters.
 const EXCERPT_CHARS: usize = 60;
@@ -20,7 +21,8 @@ pub(super) fn note(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
     let summaries = summaries.filter_map(|e| e.outcome.as_ref().ok());
     let summaries: Vec<&str> = summaries.map(|r| words(r).trim()).collect();
     let is_unknown = |text: &str| {
-        let is_known = says.iter().chain(&summaries).any(|known| text.contains(known));
+        let is_known = says.iter().any(|known| text.contains(known))
+            || summaries.iter().any(|s| contains_summary(text, s));
         !text.trim().is_empty() && !is_known
     };
     let ends = work(exchanges).filter_map(|(_, prompt)| {

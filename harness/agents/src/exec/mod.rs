@@ -9,10 +9,11 @@ mod calls;
 mod dialect;
 mod process;
 mod protocol;
-mod quotes;
 mod spec;
 mod state;
 mod strategy;
 mod talk;
+
+use crate::quotes;
 
 pub use spec::{is_exec, parse};

@@ -64,14 +64,17 @@ impl ServerState {
     pub(super) fn answer(
         &mut self,
         request: &Arrived,
-        prompt: Prompt,
+        mut prompt: Prompt,
         most: u64,
         now: Millis,
     ) -> Result<Reply, ModelError> {
         self.replies += 1;
         let (wire, number) = (request.wire, self.replies);
         let plan = match self.speaker.answer(request, &prompt)? {
-            ModelAnswer::Summary => PlannedReply::Summarise,
+            ModelAnswer::Summary(marked) => {
+                prompt = marked;
+                PlannedReply::Summarise
+            }
             ModelAnswer::Parts(parts) => {
                 let counting = &self.account(wire).model(&prompt.model).counting;
                 let (parts, stop) = limit(counting, parts, prompt.max_tokens.unwrap_or(most));

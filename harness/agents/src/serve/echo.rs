@@ -24,7 +24,7 @@ impl Speaker for Echo {
     fn answer(&mut self, request: &Arrived, prompt: &Prompt) -> Result<ModelAnswer, ModelError> {
         self.replies += 1;
         if request.wants_compaction() {
-            return Ok(ModelAnswer::Summary);
+            return Ok(ModelAnswer::Summary(prompt.clone()));
         }
         let mut parts = echo(request.wire, prompt, self.replies);
         if request.thinking && !request.wire.rules.always_thinks {
@@ -51,7 +51,7 @@ fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
             .collect();
         return vec![Part::Text(said.join("\n").into())];
     }
-    let offered = tools(wire, prompt);
+    let offered = offered_tools(wire, prompt);
     let calls: Vec<Part> = tail
         .words
         .iter()
@@ -75,7 +75,8 @@ fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
     std::iter::once(Part::Text(said.into())).chain(calls).collect()
 }
 
-fn tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
+/// Returns the names of the tools that a request offers.
+pub(crate) fn offered_tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
     let json = prompt.tools.as_ref().map_or("[]", |t| t.json.get());
     let all: Vec<Value> = serde_json::from_str(json).unwrap_or_default();
     all.iter().filter_map(|t| (wire.rules.tool_name)(t)).map(str::to_string).collect()

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::desk::{ServerState, no_model};
 use super::log::{LogLine, LogTexts};
+use super::refuse::refused;
 use super::route::{Route, route};
 use super::speaker::{self, Arrived, RequestOutcome};
 use super::{Clock, sse};
@@ -169,6 +170,9 @@ async fn answer(
         return Err(refusal(wire.api, status, "refused on purpose".into()));
     }
     let (mut prompt, asked, model) = understood?;
+    if let Some(why) = refused(wire, &seen.request.headers, &seen.request.body, &prompt) {
+        return Err(ModelError::invalid(why));
+    }
     check(wire, &prompt, model.max_output)?;
     if fault.overflow {
         let window = model.input_limit.unwrap_or(model.window);

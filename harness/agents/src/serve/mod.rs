@@ -12,6 +12,7 @@ mod faults;
 mod handle;
 mod limit;
 mod log;
+mod refuse;
 mod route;
 mod script;
 mod speaker;
@@ -34,6 +35,7 @@ use tokio::net::TcpListener;
 
 use ctxbench_os::accept::{bind, listen};
 
+pub(crate) use echo::offered_tools;
 pub use faults::{BadFault, Fault, FaultPlan, request_numbers};
 pub use handle::FAULT_HEADER;
 pub use script::ReplyScript;

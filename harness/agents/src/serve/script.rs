@@ -174,7 +174,7 @@ impl Speaker for ReplyScript {
         self.tools_seen |= offers;
         self.giving = None;
         if request.wants_compaction() || (!offers && self.tools_seen) {
-            return Ok(ModelAnswer::Summary);
+            return Ok(ModelAnswer::Summary(prompt.clone()));
         }
         let (key, at) = self.find(prompt).ok_or_else(ModelError::ended)?;
         self.giving = Some((key, at));

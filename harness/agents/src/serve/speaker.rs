@@ -35,7 +35,8 @@ impl Arrived {
 
 pub enum ModelAnswer {
     Parts(Vec<Part>),
-    Summary,
+    /// A summary of this prompt: that of the request, perhaps with its quotes marked.
+    Summary(Prompt),
 }
 
 /// Decides the replies of the model. Requests come one at a time.

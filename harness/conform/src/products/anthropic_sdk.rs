@@ -94,7 +94,7 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
         view: RequestView {
             params: given.params,
             cache_beside_input: true,
-            caller_acts: version.starts_with("2."),
+            caller_acts: !version.starts_with("0."),
             numbered: Some("anthropic-messages"),
             compaction_is_parameter: true,
             ..RequestView::default()

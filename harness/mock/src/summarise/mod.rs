@@ -42,6 +42,7 @@ use endpoint::Endpoint;
 pub use desk::SummaryDesk;
 pub use extractive::{MAX_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};
+pub use request::unread;
 pub use script::{ScriptedText, SummaryScript};
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -175,6 +176,10 @@ pub struct Unwritten(pub String);
 
 /// Writes a summary, or returns the reason why there is none.
 pub fn summarise(s: &Summariser, job: &SummaryJob<'_>) -> Result<Summary, Unwritten> {
+    let reads = matches!(s, Summariser::Extractive | Summariser::Ideal | Summariser::Lossy { .. });
+    if let Some(why) = unread(job.prompt).filter(|_| reads) {
+        return Err(Unwritten(why));
+    }
     let text = match s {
         // It has no access to the facts and can only keep those that it finds itself.
         Summariser::Extractive => extractive::write(job.prompt, job.room()),

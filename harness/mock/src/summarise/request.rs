@@ -132,6 +132,22 @@ impl<'a> SummaryRequest<'a> {
     }
 }
 
+/// Minimum size of a request that must contain a conversation, bytes. A longer instruction is not
+/// known.
+const FULL_BYTES: usize = 8_192;
+
+/// Returns why a large request for a summary cannot be answered: in none of its texts a conversation
+/// is recognised. `None` = there is one, or the request is small, since nothing was said.
+pub fn unread(prompt: &Prompt) -> Option<String> {
+    let all = prompt.items.iter().filter(|i| i.role == Role::User);
+    let bytes: usize = all.map(|i| i.text().len()).sum();
+    (bytes > FULL_BYTES && SummaryRequest::read(prompt).segments.is_empty()).then(|| {
+        format!(
+            "no part of the conversation is recognised in a request for a summary of {bytes} bytes"
+        )
+    })
+}
+
 fn asks(item: &Item) -> bool {
     let of_user = item.is_text() && item.role == Role::User;
     item.shows.as_ref().map_or(of_user || item.kind == BlockKind::CompactionTrigger, |b| {

@@ -12,7 +12,8 @@ use ctxbench_conform::shorten;
 /// Cases written to a folder.
 pub(super) struct Cases {
     folder: PathBuf,
-    written: usize,
+    /// Number of cases that were recorded, also in vain.
+    all: usize,
     /// Number of cases that differ or could not be written.
     wrong: usize,
 }
@@ -21,7 +22,7 @@ impl Cases {
     pub(super) fn in_folder(folder: &Path) -> anyhow::Result<Cases> {
         let name = || format!("--record {}: cannot be made a folder", folder.display());
         std::fs::create_dir_all(folder).with_context(name)?;
-        Ok(Cases { folder: folder.to_path_buf(), written: 0, wrong: 0 })
+        Ok(Cases { folder: folder.to_path_buf(), all: 0, wrong: 0 })
     }
 
     /// Writes the case of a session and prints the outcome.
@@ -29,12 +30,14 @@ impl Cases {
         let written = match driven.record(&session.id, &self.folder) {
             Ok(written) => written,
             Err(e) => {
-                self.wrong += usize::from(!matches!(e, RecordError::Impossible(_)));
+                let failed = usize::from(!matches!(e, RecordError::Impossible(_)));
+                self.all += failed;
+                self.wrong += failed;
                 report!("note: --record: {e}");
                 return;
             }
         };
-        self.written += 1;
+        self.all += 1;
         let (path, verdict) = (written.path.display(), &written.verdict);
         let (matched, expected) = (verdict.matched, verdict.expected);
         report!("note: {path}: {matched} of {expected} requests are ours, {} bytes", written.bytes);
@@ -48,8 +51,7 @@ impl Cases {
 
     /// Returns an error message, or `None` if all cases agree.
     pub(super) fn differ(self) -> Option<String> {
-        let Cases { folder, written, wrong } = self;
-        let all = written.max(wrong);
+        let Cases { folder, all, wrong } = self;
         let told = || {
             format!(
                 "{wrong} of {all} recorded cases differ from our implementation: `ctxbench conform \

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use ctxbench_agents::drive::DriveOutcome;
+use ctxbench_agents::drive::{DriveOutcome, Repeat};
 use ctxbench_core::request::Purpose;
 use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers};
 use ctxbench_reports::record::{
@@ -135,6 +135,9 @@ fn lines(o: &DriveOutcome) -> String {
         }
         _ => {}
     }
+    if !o.repeats.is_empty() {
+        line(&spread(o));
+    }
     o.unused_faults.iter().for_each(|told| line(told));
     for a in &o.asides {
         line(&format!(
@@ -151,6 +154,25 @@ fn lines(o: &DriveOutcome) -> String {
     let RunRecord { scenario, model, window, .. } = &o.real;
     let program = program(&o.real);
     format!("{program} through {}, {model}, window {window}\n{out}", scenario.id)
+}
+
+/// Describes how far the runs of an agent differ.
+fn spread(o: &DriveOutcome) -> String {
+    let all: Vec<Repeat> =
+        std::iter::once(Repeat::from(&o.real)).chain(o.repeats.iter().copied()).collect();
+    let range = |of: fn(&Repeat) -> f64, decimals: usize| {
+        let least = all.iter().map(of).fold(f64::INFINITY, f64::min);
+        let most = all.iter().map(of).fold(0.0, f64::max);
+        format!("{least:.decimals$} to {most:.decimals$}")
+    };
+    let completed = all.iter().filter(|r| r.completed).count();
+    format!(
+        "{} runs, {completed} completed: ${}, {} input tokens, {} requests; the row is the first",
+        all.len(),
+        range(|r| r.usd, 4),
+        range(|r| r.input_tokens as f64, 0),
+        range(|r| r.requests as f64, 0)
+    )
 }
 
 fn data(o: &DriveOutcome) -> Value {
@@ -184,5 +206,6 @@ fn data(o: &DriveOutcome) -> Value {
         "failed_moves": o.failed,
         "faults_that_never_struck": o.unused_faults,
         "side_requests": o.asides,
+        "further_runs": o.repeats,
     })
 }

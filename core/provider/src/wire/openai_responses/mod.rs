@@ -9,11 +9,12 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::format::{Endpoint, ReplyOptions, Rules, WireFormat, overflow};
+use super::format::{CountFormat, Endpoint, ReplyOptions, Rules, WireFormat, overflow};
 use super::openai;
 
 const PATH: &str = "/v1/responses";
 const COMPACT_PATH: &str = "/v1/responses/compact";
+const COUNT_PATH: &str = "/v1/responses/input_tokens";
 
 pub(super) static WIRE: WireFormat = WireFormat {
     name: "openai-responses",
@@ -22,6 +23,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     endpoint: |path| match path {
         PATH => Some(Endpoint::Reply),
         COMPACT_PATH => Some(Endpoint::Compact),
+        COUNT_PATH => Some(Endpoint::Count),
         _ => None,
     },
     assign: request::assign,
@@ -55,7 +57,13 @@ pub(super) static WIRE: WireFormat = WireFormat {
         conversation_field: "input",
         ..Rules::DEFAULT
     },
-    count: None,
+    // https://developers.openai.com/api/docs/guides/token-counting
+    count: Some(CountFormat {
+        path: |_| COUNT_PATH.into(),
+        body: request::encode,
+        reply: |tokens, _| json!({"object": "response.input_tokens", "input_tokens": tokens}),
+        field: "input_tokens",
+    }),
 };
 
 fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {

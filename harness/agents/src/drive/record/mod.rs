@@ -17,8 +17,8 @@ use ctxbench_strategies::Spec;
 use ctxbench_util::files;
 use thiserror::Error;
 
-use super::Driven;
 use super::agent::Deliver;
+use super::{Driven, window};
 use ctxbench_conform::{self as conform, Case, CaseVerdict};
 use ctxbench_util::hash::sha256;
 
@@ -105,7 +105,7 @@ fn file_name(session: &str, driven: &Driven) -> String {
     if driven.strategy.as_ref().is_none_or(|s| s.descriptor.name != agent.name) {
         name += &format!("-{}", agent.name);
     }
-    if driven.window != driven.model.window {
+    if driven.window != window(driven.strategy.as_ref(), driven.model, None) {
         name += &format!("-{}", driven.window);
     }
     if *driven.model.name != *agent.model {
