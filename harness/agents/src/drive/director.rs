@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{self, ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::{Millis, tokens};
@@ -17,7 +17,8 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::agent::{Agent, Purpose, ShellTool, Side};
-use super::plan::{DrivePlan, Planned};
+use super::plan::{Delivery, DrivePlan, Planned};
+use super::words;
 use crate::quotes;
 use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker, offered_tools};
 use ctxbench_mock::summarise;
@@ -258,10 +259,36 @@ impl Director {
         });
     }
 
+    /// Returns what the user and the model have said, the outputs of calls, and all summaries.
+    fn conversation(&self) -> Vec<Arc<Block>> {
+        let mut out = Vec::new();
+        for (i, m) in self.plan.moves.iter().enumerate().take(self.step + 1) {
+            if let Delivery::Say(words) = &m.what {
+                out.push(Draft::text(BlockKind::User, Role::User, words.as_str()));
+            }
+            let given = if i == self.step { self.reply } else { m.replies.len() };
+            for part in m.replies.iter().take(given).flat_map(|r| &r.parts) {
+                let Part::Call(c) = part else {
+                    let (kind, role) = (BlockKind::Assistant, Role::Assistant);
+                    out.push(Draft::text(kind, role, part.text()));
+                    continue;
+                };
+                let (id, name) = (c.id.clone(), c.name.clone());
+                out.push(Draft::call(id.clone(), name.clone(), c.arguments.clone()));
+                let printed = self.plan.printed(&c.id).unwrap_or_default();
+                out.push(Draft::output(id, name, printed.into(), false));
+            }
+        }
+        let summaries = self.exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
+        let summaries = summaries.filter_map(|e| e.outcome.as_ref().ok());
+        out.extend(summaries.map(|r| Draft::text(BlockKind::Summary, Role::User, words(r))));
+        out.into_iter().map(Draft::ephemeral).collect()
+    }
+
     /// Returns a request for a summary with the quotes of the conversation marked, whatever its form.
     fn marked(&self, prompt: &Prompt) -> Result<Prompt, String> {
         let mut prompt = prompt.clone();
-        quotes::mark(&mut prompt, &self.plan.conversation(self.step, self.reply, &self.exchanges));
+        quotes::mark(&mut prompt, &self.conversation());
         match summarise::unread(&prompt) {
             Some(why) => Err(format!("{why}; its last message begins {:?}", beginning(&prompt))),
             None => Ok(prompt),

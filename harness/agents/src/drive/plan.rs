@@ -8,15 +8,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::Millis;
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
 use ctxbench_core::compaction::text_argument;
 use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::host::Action;
 use ctxbench_session::{AssistantEntry, Entry, Session};
 
-use super::agent::{Agent, Edit, Purpose, ShellTool};
-use super::director::Exchange;
+use super::agent::{Agent, Edit, ShellTool};
 use super::template::{replace, replace_in};
 use ctxbench_replay::{Move, NEUTRAL, Path};
 
@@ -186,39 +184,6 @@ impl DrivePlan {
     pub(super) fn printed(&self, id: &str) -> Option<&str> {
         let number: usize = id.strip_prefix(CALL)?.parse().ok()?;
         self.outputs.get(number).map(|t| &**t)
-    }
-
-    /// Returns what was said before the reply with a number of a move, and all summaries.
-    pub(super) fn conversation(
-        &self,
-        step: usize,
-        reply: usize,
-        exchanges: &[Exchange],
-    ) -> Vec<Arc<Block>> {
-        let mut out = Vec::new();
-        for (i, m) in self.moves.iter().enumerate().take(step + 1) {
-            if let Delivery::Say(words) = &m.what {
-                out.push(Draft::text(BlockKind::User, Role::User, words.as_str()));
-            }
-            let given = if i == step { reply } else { m.replies.len() };
-            for part in m.replies.iter().take(given).flat_map(|r| &r.parts) {
-                match part {
-                    Part::Call(c) => {
-                        let (id, name) = (c.id.clone(), c.name.clone());
-                        out.push(Draft::call(id.clone(), name.clone(), c.arguments.clone()));
-                        let printed = self.printed(&c.id).unwrap_or_default();
-                        out.push(Draft::output(id, name, printed.into(), false));
-                    }
-                    other => {
-                        out.push(Draft::text(BlockKind::Assistant, Role::Assistant, other.text()))
-                    }
-                }
-            }
-        }
-        let summaries = exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
-        let summaries = summaries.filter_map(|e| e.outcome.as_ref().ok());
-        out.extend(summaries.map(|r| Draft::text(BlockKind::Summary, Role::User, super::words(r))));
-        out.into_iter().map(Draft::ephemeral).collect()
     }
 
     /// Translates calls to the agent's shell tool.

@@ -9,6 +9,8 @@ use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::Wire;
 use serde_json::Value;
 
+use super::echo::offered_tools;
+
 /// Models that continue a message of their own, by the beginning of their names. All later ones
 /// refuse it (<https://platform.claude.com/docs/en/about-claude/models/migration-guide>).
 const CONTINUING: [&str; 3] = ["claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-5"];
@@ -39,7 +41,7 @@ pub(super) fn refused(
 /// Returns the name of a tool that is offered twice.
 fn repeated_tool(wire: Wire, prompt: &Prompt) -> Option<String> {
     let mut seen = HashSet::new();
-    super::offered_tools(wire, prompt).into_iter().find(|name| !seen.insert(name.clone()))
+    offered_tools(wire, prompt).into_iter().find(|name| !seen.insert(name.clone()))
 }
 
 fn list(value: &Value) -> &[Value] {
