@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::descriptor::Plain;
 use crate::persist::OURS;
 use crate::shared::is_fixed;
-use journal::{Journal, Line};
+use journal::{Journal, Line, newest};
 
 pub(crate) const GENERATIONAL: Plain = Plain {
     about: include_str!("about.toml"),
@@ -114,7 +114,7 @@ impl Generational {
         let journal: u64 = pieces.iter().filter(|p| p.kind != PieceKind::Shown).map(size).sum();
         if journal > budget {
             let lines = pieces.iter().flat_map(|p| &p.lines);
-            let kept = self.journal.newest(lines, counting.fitting(budget / 2));
+            let kept = newest(lines, counting.fitting(budget / 2));
             for p in pieces.iter_mut().filter(|p| p.kind != PieceKind::Shown) {
                 p.kind = PieceKind::New;
                 p.lines.retain(|l| kept.contains(&l.hash));
@@ -185,11 +185,11 @@ impl Generational {
             }
         }
         let before = s.context.blocks().to_vec();
-        let newest = before.iter().filter(|b| !b.origin.is_empty()).map(|b| b.message).max();
+        let at = before.iter().filter(|b| !b.origin.is_empty()).map(|b| b.message).max();
         let done = s.compacted(CompactionKind::Clear, "collect", Phase::MidTurn, view).is_ok();
-        if let Some(newest) = newest.filter(|_| done) {
+        if let Some(at) = at.filter(|_| done) {
             self.paid = 0.0;
-            self.undo.push(newest, before);
+            self.undo.push(at, before);
         }
         done
     }
