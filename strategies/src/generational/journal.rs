@@ -30,8 +30,6 @@ impl Line {
 #[derive(Default)]
 pub(super) struct Journal {
     lines: HashMap<MessageId, Vec<Arc<Line>>>,
-    /// The newest message that showed a line, by its hash.
-    shown_in: HashMap<u64, MessageId>,
 }
 
 impl Journal {
@@ -44,7 +42,6 @@ impl Journal {
             }
             let lines: Vec<Arc<Line>> =
                 message.iter().flat_map(|b| lines_of(b)).map(|l| Arc::new(Line::new(&l))).collect();
-            self.shown_in.extend(lines.iter().map(|l| (l.hash, id)));
             self.lines.insert(id, lines);
         }
     }
@@ -58,22 +55,19 @@ impl Journal {
     pub(super) fn write(&mut self, message: MessageId, lines: Vec<Arc<Line>>) {
         self.lines.insert(message, lines);
     }
+}
 
-    /// Returns the hashes of the lines that were shown last, of at most `budget` o200k tokens.
-    pub(super) fn newest<'a>(
-        &self,
-        lines: impl Iterator<Item = &'a Arc<Line>>,
-        budget: u64,
-    ) -> HashSet<u64> {
-        let mut order: Vec<_> = lines.map(|l| (self.shown_in.get(&l.hash), l)).collect();
-        order.sort_by_key(|(message, _)| *message);
-        let mut used = 0;
-        let fits = |l: &&Arc<Line>| {
-            used += l.tokens;
-            used <= budget
-        };
-        order.iter().rev().map(|(_, l)| *l).take_while(fits).map(|l| l.hash).collect()
-    }
+/// Returns the hashes of the newest lines, of at most `budget` o200k tokens.
+pub(super) fn newest<'a>(
+    lines: impl DoubleEndedIterator<Item = &'a Arc<Line>>,
+    budget: u64,
+) -> HashSet<u64> {
+    let mut used = 0;
+    let fits = |l: &&Arc<Line>| {
+        used += l.tokens;
+        used <= budget
+    };
+    lines.rev().take_while(fits).map(|l| l.hash).collect()
 }
 
 /// Returns the lines of a block: text as it is, calls in short form, results without line numbers.

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::descriptor::Plain;
 use crate::persist::OURS;
 use crate::shared::is_fixed;
-use journal::{Journal, Line};
+use journal::{Journal, Line, newest};
 
 pub(crate) const GENERATIONAL: Plain = Plain {
     about: include_str!("about.toml"),
@@ -62,14 +62,14 @@ struct Generational {
 
 /// A part of the view after a collection.
 struct Piece {
-    place: Place,
+    kind: PieceKind,
     /// The blocks that are shown, or that lines replace.
     blocks: Vec<Arc<Block>>,
     lines: Vec<Arc<Line>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PieceKind {
     /// Blocks that stay.
     Shown,
     /// A block of the journal that stays.
@@ -102,26 +102,26 @@ impl Generational {
         let first = replies.len().checked_sub(young.max(1)).filter(|n| *n > 0)?;
         let (old, new) = blocks.split_at(replies[first]);
         let mut pieces = self.old_pieces(s, old, is_tight);
-        pieces.push(Piece { place: Place::Shown, blocks: new.to_vec(), lines: Vec::new() });
+        pieces.push(Piece { kind: PieceKind::Shown, blocks: new.to_vec(), lines: Vec::new() });
         let counting = &s.model.counting;
-        let size = |p: &Piece| match p.place {
-            Place::New => {
+        let size = |p: &Piece| match p.kind {
+            PieceKind::New => {
                 let text = p.lines.iter().map(|l| l.tokens).sum();
                 counting.block(Size { text, ..Size::default() })
             }
-            Place::Shown | Place::Written => s.tokens_of(&p.blocks),
+            PieceKind::Shown | PieceKind::Written => s.tokens_of(&p.blocks),
         };
-        let journal: u64 = pieces.iter().filter(|p| p.place != Place::Shown).map(size).sum();
+        let journal: u64 = pieces.iter().filter(|p| p.kind != PieceKind::Shown).map(size).sum();
         if journal > budget {
             let lines = pieces.iter().flat_map(|p| &p.lines);
-            let kept = self.journal.newest(lines, counting.fitting(budget / 2));
-            for p in pieces.iter_mut().filter(|p| p.place != Place::Shown) {
-                p.place = Place::New;
+            let kept = newest(lines, counting.fitting(budget / 2));
+            for p in pieces.iter_mut().filter(|p| p.kind != PieceKind::Shown) {
+                p.kind = PieceKind::New;
                 p.lines.retain(|l| kept.contains(&l.hash));
             }
         }
         let after = pieces.iter().map(size).sum();
-        let changed = pieces.iter().skip_while(|p| p.place != Place::New);
+        let changed = pieces.iter().skip_while(|p| p.kind != PieceKind::New);
         let rewritten = changed.map(size).sum();
         Some(Plan { pieces, after, rewritten })
     }
@@ -138,19 +138,19 @@ impl Generational {
         for message in old.chunk_by(|a, b| a.message == b.message && is_fixed(a) == is_fixed(b)) {
             let (b, id) = (&message[0], message[0].message);
             let is_journal = b.kind == BlockKind::Reminder && b.form == BlockForm::Synthetic;
-            let (place, lines) = match (is_fixed(b) || is_kept(id), is_journal) {
-                (true, _) => (Place::Shown, &[][..]),
-                (_, true) => (Place::Written, self.journal.lines(id)),
-                (_, false) => (Place::New, self.journal.lines(id)),
+            let (kind, lines) = match (is_fixed(b) || is_kept(id), is_journal) {
+                (true, _) => (PieceKind::Shown, &[][..]),
+                (_, true) => (PieceKind::Written, self.journal.lines(id)),
+                (_, false) => (PieceKind::New, self.journal.lines(id)),
             };
             let lines = lines.iter().filter(|l| known.insert(l.hash)).cloned();
             match pieces.last_mut() {
-                Some(last) if last.place == Place::New && place == Place::New => {
+                Some(last) if last.kind == PieceKind::New && kind == PieceKind::New => {
                     last.lines.extend(lines);
                     last.blocks.extend_from_slice(message);
                 }
                 _ => {
-                    pieces.push(Piece { place, lines: lines.collect(), blocks: message.to_vec() });
+                    pieces.push(Piece { kind, lines: lines.collect(), blocks: message.to_vec() });
                 }
             }
         }
@@ -173,8 +173,8 @@ impl Generational {
     /// Replaces the view as planned.
     fn collect(&mut self, s: &mut Engine, plan: Plan) -> bool {
         let mut view = Vec::new();
-        for Piece { place, blocks, lines } in plan.pieces {
-            if place != Place::New {
+        for Piece { kind, blocks, lines } in plan.pieces {
+            if kind != PieceKind::New {
                 view.extend(blocks);
             } else if !lines.is_empty() {
                 let text = [HEADER].into_iter().chain(lines.iter().map(|l| l.text.as_str()));
@@ -185,11 +185,11 @@ impl Generational {
             }
         }
         let before = s.context.blocks().to_vec();
-        let newest = before.iter().filter(|b| !b.origin.is_empty()).map(|b| b.message).max();
+        let at = before.iter().filter(|b| !b.origin.is_empty()).map(|b| b.message).max();
         let done = s.compacted(CompactionKind::Clear, "collect", Phase::MidTurn, view).is_ok();
-        if let Some(newest) = newest.filter(|_| done) {
+        if let Some(at) = at.filter(|_| done) {
             self.paid = 0.0;
-            self.undo.push(newest, before);
+            self.undo.push(at, before);
         }
         done
     }
