@@ -398,34 +398,44 @@ pub struct Head {
     /// Whether `text` is the whole file.
     pub whole: bool,
     value: OnceCell<Value>,
-    objects: OnceCell<Vec<Map<String, Value>>>,
+    objects: OnceCell<FirstObjects>,
 }
+
+/// Objects on the first lines, and whether the first line is a single whole one.
+type FirstObjects = (bool, Vec<Value>);
 
 impl Head {
     /// Returns the first JSON value, possibly truncated; null if there is none.
     pub fn value(&self) -> &Value {
-        self.value.get_or_init(|| json::beginning(&self.text))
+        match self.first_objects() {
+            (true, objects) => &objects[0],
+            (false, _) => self.value.get_or_init(|| json::beginning(&self.text)),
+        }
     }
 
     /// Returns the objects on the first lines. The last one may be truncated.
     pub fn objects(&self) -> impl Iterator<Item = &Map<String, Value>> {
-        self.objects
-            .get_or_init(|| {
-                let mut lines = numbered(&self.text).take(HEAD_LINES).peekable();
-                let mut out = Vec::new();
-                while let Some((_, line)) = lines.next() {
-                    let cut = !self.whole && lines.peek().is_none();
-                    match LineReader::default().objects(line) {
-                        (objects, None) => out.extend(objects),
-                        (_, Some(_)) if cut => {
-                            out.extend(json::beginning(line).as_object().cloned());
-                        }
-                        (_, Some(_)) => {}
+        self.first_objects().1.iter().filter_map(Value::as_object)
+    }
+
+    fn first_objects(&self) -> &FirstObjects {
+        self.objects.get_or_init(|| {
+            let mut lines = numbered(&self.text).take(HEAD_LINES).peekable();
+            let (mut is_whole, mut is_first, mut out) = (false, true, Vec::new());
+            while let Some((_, line)) = lines.next() {
+                let cut = !self.whole && lines.peek().is_none();
+                match LineReader::default().objects(line) {
+                    (objects, None) => {
+                        is_whole |= is_first && objects.len() == 1;
+                        out.extend(objects.into_iter().map(Value::Object));
                     }
+                    (_, Some(_)) if cut => out.push(json::beginning(line)),
+                    (_, Some(_)) => {}
                 }
-                out
-            })
-            .iter()
+                is_first = false;
+            }
+            (is_whole, out)
+        })
     }
 
     /// Returns whether the file is a single JSON value over several lines, and not a value per
@@ -440,6 +450,7 @@ impl Head {
         };
         let is_object = |line: &str| line.starts_with("{\"") && is_json(line);
         first.starts_with(['{', '['])
+            && !self.first_objects().0
             && (self.whole || second.is_some())
             && !is_json(first)
             // The first of several lines may break off.
