@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::lines::{object_in, object_of, objects, str_of};
+use super::lines::{object_in, object_of, str_of};
 use super::source::{DATABASE, Head};
 
 /// A program, and what only its files have at their beginning.

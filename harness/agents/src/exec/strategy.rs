@@ -366,6 +366,10 @@ impl Exec {
 fn call_of(block: &Block, output: &Block) -> Option<Value> {
     let (call, of) = (block.call.as_ref()?, output.call.as_ref()?);
     let is_it = block.kind == BlockKind::Call && call.id == of.id;
-    let arguments = || serde_json::from_str(&block.text).unwrap_or_else(|_| json!(&*block.text));
+    let arguments = || match serde_json::from_str(&block.text) {
+        Ok(object @ Value::Object(_)) => object,
+        // The input of a free-form tool.
+        _ => json!({"input": &*block.text}),
+    };
     is_it.then(|| json!({"name": &*call.name, "arguments": arguments()}))
 }

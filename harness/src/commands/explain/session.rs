@@ -80,7 +80,8 @@ pub(super) fn answer(args: &ExplainArgs) -> anyhow::Result<()> {
 /// Loads a session without the search for facts.
 fn load(name: &str) -> anyhow::Result<Scenario> {
     let choice = Choice::default();
-    let all = load_each(&[name.to_string()], &choice, &mut |_| true, &mut |_, s| (s, ()))?;
+    let mut keep = |_, session, ()| (session, ());
+    let all = load_each(&[name.to_string()], &choice, &mut |_| true, &|_| (), &mut keep)?;
     match <[_; 1]>::try_from(all) {
         Ok([(mut scenario, ())]) => {
             // Built-in scenarios have facts, which no question here needs.
