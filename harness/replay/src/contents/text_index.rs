@@ -94,14 +94,18 @@ mod tests {
     #[test]
     fn a_reply_uses_the_result_that_showed_a_word_last() {
         let mut shown = TextIndex::default();
-        let mut used = |shown: &mut TextIndex, text: &str| {
+        let used = |shown: &mut TextIndex, text: &str| {
             let mut all = Vec::new();
             shown.reply(text, |part| all.push(part));
             all
         };
         shown.other("please look into parser.rs");
         shown.result(0, "parser has retry_limit and backoff");
-        assert_eq!(used(&mut shown, "the parser"), [], "the user was the first to say it");
+        assert_eq!(
+            used(&mut shown, "the parser"),
+            Vec::<usize>::new(),
+            "the user was the first to say it"
+        );
         assert_eq!(used(&mut shown, "set retry_limit"), [0]);
         shown.result(1, "retry_limit = 3");
         assert_eq!(used(&mut shown, "retry_limit, backoff"), [1, 0]);
