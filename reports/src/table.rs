@@ -189,7 +189,7 @@ mod tests {
         assert!(text.lines().count() <= 40);
         let want = "! x<&\"y sent a tool result without its call once, first at request 12: call";
         assert!(text.contains(want), "{text}");
-        // It finished, so its row is the last one, with a mark of its own.
+        // It finished, so its row is the last one, with its own mark.
         let table = text.split("\n\n").last().unwrap();
         let rows: Vec<&str> = table
             .lines()

@@ -40,7 +40,7 @@ const PROGRAMS: &[Mark] = &[
     }),
     ("Continue", |o| o.contains_key("workspaceDirectory") && o.contains_key("history")),
     ("Amazon Q or Kiro", |o| o.contains_key("conversation_id") && o.contains_key("transcript")),
-    ("Kimi CLI (`context.jsonl`; read `wire.jsonl` beside it instead)", |o| {
+    ("Kimi CLI (`context.jsonl`; read its `wire.jsonl` instead)", |o| {
         matches!(str_of(o, "role"), Some("_checkpoint" | "_system_prompt" | "_usage"))
     }),
     ("Zed (a text thread)", |o| str_of(o, "zed") == Some("context")),

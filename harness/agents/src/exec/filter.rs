@@ -45,7 +45,7 @@ impl Product for Joined {
 
     fn build(&self, request: &BuildRequest<'_>) -> Box<dyn Strategy> {
         let base = self.base.product.build(request);
-        // A filter has no window of its own: `with_filter` gets settings without shares of one.
+        // A filter has no own window: `with_filter` gets settings without shares of one.
         Box::new(Filtered { base, filter: self.filter.build(request.scale, 0) })
     }
 

@@ -9,7 +9,7 @@ pub(super) fn is_session(value: &Value) -> bool {
     ["version", "agent", "sessionId", "messages"].iter().all(|key| value.get(key).is_some())
 }
 
-/// Returns the manifest and the compaction beside the messages, where they exist.
+/// Returns the manifest and the compaction next to the messages, where they exist.
 pub(super) fn companions(input: &Source<'_>) -> [Option<PathBuf>; 2] {
     let folder = input.folder();
     let name = unpacked(input.name()).rsplit(['/', '\\']).next().unwrap_or_default();

@@ -374,7 +374,7 @@ impl RolloutReader {
                 let tools = item.get("tools").map(Value::to_string).unwrap_or_default();
                 self.result(at, text("call_id"), vec![MessagePart::text(&tools)], false);
             }
-            // A message of another agent. After an answer, it is a message of its own.
+            // A message of another agent. After an answer, it is a separate message.
             "agent_message" => {
                 let pieces = content(item.get("content"));
                 let is_call = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Call(_)));

@@ -2,7 +2,7 @@
 //!
 //! Rules, where the format leaves a choice:
 //! - A session has its cost, with that of its subagents, and the size of its last request only. The
-//!   cost becomes a call of its own, and no reply has counters.
+//!   cost becomes a separate call, and no reply has counters.
 //! - The reply marked as summary is a compaction. Older versions mark only the newest, in the session.
 
 use super::blocks::{self, Block, Shape};
