@@ -194,7 +194,7 @@ impl NextReplay<'_> {
         }
         let after = record.requests.iter().filter(|r| r.step >= steps as u64);
         let usd: f64 = after.clone().map(|r| r.cost_usd).sum();
-        let last = after.filter(|r| r.purpose == Purpose::Sample).last();
+        let last = after.rev().find(|r| r.purpose == Purpose::Sample);
         let last = last.ok_or("has no request after it")?;
         let is_done = record.compactions.last().is_some_and(|c| c.before_request + 1 >= last.seq);
         if is_compacted && !is_done {

@@ -145,9 +145,7 @@ fn is_rule(sentence: &str) -> bool {
             !words[..at].ends_with(is_word) && !after.starts_with(is_word)
         })
     };
-    LENGTH.contains(&sentence.chars().count())
-        && !sentence.ends_with('?')
-        && MUST.iter().any(|must| has(&must))
+    LENGTH.contains(&sentence.chars().count()) && !sentence.ends_with('?') && MUST.iter().any(has)
 }
 
 /// Finds rules in texts.

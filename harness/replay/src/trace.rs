@@ -66,6 +66,9 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// appears only with the first occurrence of its item, so that the trace still contains all texts.
 const SHORT: usize = 200;
 
+/// Block, and whether a cache breakpoint follows it.
+type MarkedBlock = (Arc<Block>, bool);
+
 /// Writes trace lines. Each content is hashed only once.
 pub(super) struct Tracer {
     scenario: String,
@@ -73,7 +76,7 @@ pub(super) struct Tracer {
     hashes: HashMap<u64, Arc<str>>,
     said: Vec<String>,
     /// Model and items of the line before, with whether each is marked.
-    before: (String, Vec<(Arc<Block>, bool)>),
+    before: (String, Vec<MarkedBlock>),
 }
 
 impl Tracer {
@@ -98,8 +101,8 @@ impl Tracer {
         let counting = &request.model.counting;
         let marked = |at| request.breakpoints.contains(&at);
         let all = request.blocks.iter().enumerate().map(|(at, b)| (b.clone(), marked(at)));
-        let all: Vec<(Arc<Block>, bool)> = all.collect();
-        let is_same = |((a, marked), (b, now)): &(&(Arc<Block>, bool), &(Arc<Block>, bool))| {
+        let all: Vec<MarkedBlock> = all.collect();
+        let is_same = |((a, marked), (b, now)): &(&MarkedBlock, &MarkedBlock)| {
             marked == now && (Arc::ptr_eq(a, b) || looks_alike(a, b))
         };
         let is_counted_alike = *model == *request.model.name;

@@ -144,13 +144,16 @@ fn read_in_order<T: Send>(
 /// What to make of a session at a path. It is called on several threads.
 type Make<'a, S> = &'a (dyn Fn(&Path, Scenario) -> S + Sync);
 
+/// What to do with an item, by the progress, the input and the path of the item.
+type TakeItem<'a, S> = dyn FnMut(&Progress, &str, &Path, WalkItem<S>) -> ControlFlow<()> + 'a;
+
 /// Visits the sessions of all inputs, one at a time. Calls `take` with the progress, the input, the
 /// path of the item, and what `make` made of it.
 pub(crate) fn walk<S: Send>(
     inputs: &[String],
     shown: &mut Option<Progress>,
     make: Make<'_, S>,
-    take: &mut dyn FnMut(&Progress, &str, &Path, WalkItem<S>) -> ControlFlow<()>,
+    take: &mut TakeItem<'_, S>,
 ) -> anyhow::Result<()> {
     let mut corpora: Vec<Option<Corpus>> = Vec::new();
     for input in inputs {

@@ -322,7 +322,7 @@ fn drive_repeat_prints_the_spread_and_has_one_row() {
     let (here, out, row) = drive_small(("good", "acp", ""), "--repeat 3", 0);
     assert_eq!(here.runs("ctxbench-out").len(), 1);
     let input = &row["summary"]["input_tokens"];
-    out.prints(&[&format!("3 runs, 3 completed: $"), &format!("{input} to {input} input tokens")]);
+    out.prints(&["3 runs, 3 completed: $", &format!("{input} to {input} input tokens")]);
     let runs = here.json("ctxbench-out/drive.json")[0]["further_runs"].clone();
     assert_eq!(runs.as_array().unwrap().len(), 2, "{runs}");
     assert_eq!((&runs[0]["completed"], &runs[0]["input_tokens"]), (&json!(true), input));

@@ -65,7 +65,7 @@ pub(super) fn answer(args: &ExplainArgs) -> anyhow::Result<()> {
             false => print(&found.to_text())?,
         }
         let Some(dir) = &args.out else { return Ok(()) };
-        return write_files(dir, &[args.results.clone()], |files| found.write(files));
+        return write_files(dir, std::slice::from_ref(&args.results), |files| found.write(files));
     }
     let specs = strategies(args)?;
     let named = args.model.as_deref().map(model::find).transpose()?;
