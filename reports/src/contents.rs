@@ -187,11 +187,7 @@ impl Contents {
 
     /// Formats the table for a terminal: at most 25 lines of 80 characters.
     pub fn to_text(&self) -> String {
-        let mut out = String::new();
-        let mut add = |text: &str| {
-            wrap(text, WIDTH, "  ").iter().for_each(|line| add_line(&mut out, line));
-        };
-        add(&self.heading());
+        let mut out = wrap(&self.heading(), WIDTH, "  ");
         let label =
             |row: &ContentRow, indent: &str| format!("{indent}{}", row.label(LABEL - indent.len()));
         let mut rows: Vec<Vec<String>> =
@@ -204,14 +200,12 @@ impl Contents {
         rows.push(self.cells("all".into(), &ContentRow::sum(&self.rows)));
         rows.extend(self.files.iter().take(FILES).map(|r| self.cells(label(r, "  "), r)));
         let head = HEAD.map(String::from).to_vec();
-        let lines = grid::draw(head, rows, |i| i > 0, |i| (0, u16::from(i < 7)));
-        lines.iter().for_each(|line| add_line(&mut out, line));
-        let mut add =
-            |text: &str| wrap(text, WIDTH, "  ").iter().for_each(|l| add_line(&mut out, l));
-        add(&self.dollars());
-        add(EXPLAINED);
-        self.notes.iter().take(2).for_each(|note| add(note));
-        out
+        out.extend(grid::draw(head, rows, |i| i > 0, |i| (0, u16::from(i < 7))));
+        let dollars = self.dollars();
+        let notes = self.notes.iter().take(2).map(String::as_str);
+        let texts = [dollars.as_str(), EXPLAINED].into_iter().chain(notes);
+        out.extend(texts.flat_map(|text| wrap(text, WIDTH, "  ")));
+        out.join("\n") + "\n"
     }
 
     /// Writes `contents.csv`.
@@ -250,8 +244,3 @@ impl Contents {
 
 const EXPLAINED: &str = "twice: lines that another part of the prompt has, too. unused: results from \
     which no later reply repeats a word that they were the first to show.";
-
-fn add_line(out: &mut String, line: &str) {
-    out.push_str(line);
-    out.push('\n');
-}

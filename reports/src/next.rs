@@ -129,7 +129,7 @@ impl NextCosts {
         ];
         lines.extend(texts.iter().flat_map(|text| wrap(text, WIDTH, "  ")));
         lines.extend(self.notes.iter().take(3).flat_map(|note| wrap(note, WIDTH, "  ")));
-        lines.into_iter().map(|line| line + "\n").collect()
+        lines.join("\n") + "\n"
     }
 }
 

@@ -92,6 +92,9 @@ const WIDTH: usize = 80;
 const COMPACTIONS: usize = 4;
 const LOST: usize = 6;
 
+const NO_RULES: &str = "A rule is a sentence with a demand, such as “Never edit generated files”, in a \
+    memory file or a message of the user.";
+
 impl RuleSurvival {
     /// Formats a table of 80 characters, and the rules that the first row with a compaction lost.
     pub fn to_text(&self) -> String {
@@ -103,6 +106,10 @@ impl RuleSurvival {
             fmt::pluralize(self.rules.len(), "rule")
         );
         let mut lines = wrap(&heading, WIDTH, "  ");
+        if self.rules.is_empty() {
+            lines.extend(wrap(NO_RULES, WIDTH, "  "));
+            return lines.join("\n") + "\n";
+        }
         let row = |row: &RuleRow| {
             let last = row.requests.last();
             let count = |state| last.map_or(String::new(), |r| r.count(state).to_string());
@@ -134,7 +141,7 @@ impl RuleSurvival {
         let notes =
             self.rows.iter().filter_map(|r| Some(format!("{}: {}", r.strategy, r.note.as_ref()?)));
         lines.extend(notes.flat_map(|text| wrap(&text, WIDTH, "  ")));
-        lines.into_iter().map(|line| line + "\n").collect()
+        lines.join("\n") + "\n"
     }
 
     fn lost(&self, row: &RuleRow) -> Vec<String> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use ctxbench_core::Millis;
+use ctxbench_core::usage::Usage;
 
 /// Tokens as the provider counted them for one reply.
 #[skip_serializing_none]
@@ -66,6 +67,20 @@ impl RecordedUsage {
     /// the replies without counters.
     pub fn is_cost_only(&self) -> bool {
         self.billing.told_usd.is_some() && self.prompt() == 0 && self.output == 0
+    }
+}
+
+/// Tokens by kind. The estimate of an incomplete output is left out.
+impl From<&RecordedUsage> for Usage {
+    fn from(u: &RecordedUsage) -> Usage {
+        Usage {
+            input: u.input,
+            output: u.output,
+            cache_read: u.cache_read,
+            cache_write: u.cache_write,
+            cache_write_1h: u.cache_write_1h,
+            ..Usage::default()
+        }
     }
 }
 

@@ -23,6 +23,15 @@ pub fn file_path(tool: &str, arguments: &str) -> Option<String> {
     of_files.then(|| text_argument(arguments, &["file_path", "filePath", "path"])).flatten()
 }
 
+/// Returns a line of a result without indentation and the number that file tools put before it.
+pub fn without_line_number(line: &str) -> &str {
+    let line = line.trim_start();
+    let unnumbered = line
+        .trim_start_matches(|c: char| c.is_ascii_digit())
+        .trim_start_matches(['→', '\t', '|', ':', '-']);
+    if unnumbered.len() < line.len() { unnumbered.trim_start() } else { line }
+}
+
 /// Returns the text of the first of `names` among the arguments of a call.
 pub fn text_argument(arguments: &str, names: &[&str]) -> Option<String> {
     let v: serde_json::Value = serde_json::from_str(arguments).ok()?;

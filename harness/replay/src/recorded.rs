@@ -324,14 +324,7 @@ impl<'a> CounterReading<'a> {
             return Some((0.0, 0.0));
         }
         let (name, counted) = (call.model.as_deref().unwrap_or(&self.model.name), &call.usage);
-        let usage = Usage {
-            input: counted.input,
-            output: counted.output,
-            cache_read: counted.cache_read,
-            cache_write: counted.cache_write,
-            cache_write_1h: counted.cache_write_1h,
-            ..Usage::default()
-        };
+        let usage = Usage::from(counted);
         let visible = counted.output_estimate.map(|n| n.max(counted.output));
         self.stubs += usize::from(visible.is_some());
         let own_name = call.model.as_deref().or(self.told);

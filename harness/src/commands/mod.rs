@@ -394,7 +394,7 @@ mod tests {
         assert!(lines <= 60, "{lines}");
         let run = root().find_subcommand("run").unwrap().clone();
         let visible = |a: &&clap::Arg| !a.is_hide_set() && a.get_long().is_some();
-        assert!(run.get_arguments().filter(visible).count() <= 29);
+        assert!(run.get_arguments().filter(visible).count() <= 28);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
+use ctxbench_core::compaction::tools::without_line_number;
 use ctxbench_session::fact::FactKind;
 
 use super::events::{FactReply, ShownText, ToolUse, leaves};
@@ -97,5 +98,5 @@ fn files(call: &ToolUse) -> Vec<String> {
 
 /// Returns the lines of a result that are specific to it, without line numbers and indentation.
 fn own_lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(|l| words::without_number(l).trim()).filter(|l| LINE.contains(&l.len()))
+    text.lines().map(|l| without_line_number(l).trim()).filter(|l| LINE.contains(&l.len()))
 }

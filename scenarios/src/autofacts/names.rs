@@ -1,7 +1,7 @@
 //! Classification of names by their context: names of the project, or names of a language,
 //! framework or product that the model knows.
 
-use super::words;
+use ctxbench_core::compaction::tools::without_line_number;
 
 /// Keywords before a defined name.
 const DEFINES: &str = "async class const def defmacro defmodule defp enum fn func function impl interface let mod \
@@ -82,7 +82,7 @@ fn line_at(text: &str, at: usize) -> Option<&str> {
 
 /// Returns whether a line, with or without a line number, imports from something other than a path.
 fn is_foreign_import(line: &str) -> bool {
-    let line = words::without_number(line);
+    let line = without_line_number(line);
     let first = line.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
     let imports = match first {
         "import" | "use" | "require" => true,

@@ -136,15 +136,6 @@ pub(super) fn forms(word: &str) -> impl Iterator<Item = &str> {
         .chain(ends.into_iter().map(|i| &word[i..]).filter(|w| w.len() >= SHORTEST && is_path(w)))
 }
 
-/// Returns a line of a file without indentation and line number.
-pub(super) fn without_number(line: &str) -> &str {
-    let line = line.trim_start();
-    let unnumbered = line
-        .trim_start_matches(|c: char| c.is_ascii_digit())
-        .trim_start_matches(['→', '\t', '|', ':', '-']);
-    if unnumbered.len() < line.len() { unnumbered.trim_start() } else { line }
-}
-
 /// Returns the folders of a path, longest first.
 pub(super) fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').map(|(i, _)| &path[..i]).filter(|f| f.len() >= SHORTEST)

@@ -342,7 +342,7 @@ impl<'a> ContentReader<'a> {
             let (n, lowest) = self.scaled;
             self.scaled = (n + 1, if n == 0 { share } else { lowest.min(share) });
         }
-        self.bill(agent, model, &as_usage(usage), billed.map(|(usd, _)| usd));
+        self.bill(agent, model, &Usage::from(usage), billed.map(|(usd, _)| usd));
     }
 
     /// Bills an estimated prompt by a simulated cache with the model's rule and prices.
@@ -443,7 +443,7 @@ impl<'a> ContentReader<'a> {
         let mut priced = m.clone();
         priced.prices = priced.prices.times(terms.factor);
         let output = usage.output_estimate.map_or(usage.output, |n| n.max(usage.output));
-        let cost = model::cost(&priced, &Usage { output, ..as_usage(usage) });
+        let cost = model::cost(&priced, &Usage { output, ..Usage::from(usage) });
         Some((cost, terms.fees_usd))
     }
 
@@ -505,16 +505,6 @@ impl<'a> ContentReader<'a> {
 
 fn total((usd, fees): (model::Cost, f64)) -> f64 {
     usd.total() + fees
-}
-
-fn as_usage(usage: &RecordedUsage) -> Usage {
-    Usage {
-        input: usage.input,
-        cache_read: usage.cache_read,
-        cache_write: usage.cache_write,
-        cache_write_1h: usage.cache_write_1h,
-        ..Usage::default()
-    }
 }
 
 #[cfg(test)]

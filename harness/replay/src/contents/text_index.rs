@@ -1,6 +1,7 @@
 //! Index of the text of a conversation: finds lines that are shown twice, and results that later
 //! replies use.
 
+use ctxbench_core::compaction::tools::without_line_number;
 use ctxbench_core::tokens::content_hash;
 use rapidhash::RapidHashMap as HashMap;
 
@@ -30,7 +31,7 @@ impl TextIndex {
         }
         let mut again = 0;
         for line in text.lines() {
-            let own = without_number(line);
+            let own = without_line_number(line).trim_end();
             if own.len() < LINE {
                 continue;
             }
@@ -64,14 +65,6 @@ impl TextIndex {
 fn words(text: &str) -> impl Iterator<Item = u64> {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     words.filter(|w| w.len() >= WORD).map(|w| content_hash(w.as_bytes()))
-}
-
-/// Returns a line without indentation and the number that file tools put before it.
-fn without_number(line: &str) -> &str {
-    let line = line.trim();
-    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let rest = rest.strip_prefix(['→', '\t', ':', '|']).filter(|_| rest.len() < line.len());
-    rest.map_or(line, str::trim)
 }
 
 #[cfg(test)]
