@@ -255,11 +255,8 @@ def is_of_model(error: BaseException | None) -> bool:
 
 
 def called(call: dict[str, Any] | None) -> Call | None:
-    """The call of a result. Input that is a text, as of some tools of Codex, is named `input`."""
-    if call is None:
-        return None
-    given = call["arguments"]
-    return Call(call["name"], given if isinstance(given, dict) else {"input": given})
+    """The call of a result."""
+    return call and Call(call["name"], call["arguments"])
 
 
 def filled(part: Any) -> dict[str, Any]:

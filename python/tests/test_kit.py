@@ -349,7 +349,7 @@ class Classes(unittest.TestCase):
             S,
             ("admit", {"id": "m1", "message": tool, "call": call}),
             ("admit", {"id": "m2", "message": tool}),
-            ("admit", {"id": "m3", "message": tool, "call": {"name": "patch", "arguments": "+"}}),
+            ("admit", {"id": "m3", "message": tool, "call": {"name": "patch", "arguments": {"input": "+"}}}),
         )
         bash = "Bash", {"command": "git status"}
         self.assertEqual(calls, [bash, None, ("patch", {"input": "+"})])

@@ -373,3 +373,24 @@ fn call_of(block: &Block, output: &Block) -> Option<Value> {
     };
     is_it.then(|| json!({"name": &*call.name, "arguments": arguments()}))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{CallRef, Role};
+
+    #[test]
+    fn arguments_of_a_call_are_an_object() {
+        let block = |kind, id: &str, text: &str| {
+            let call = CallRef { id: id.into(), name: "patch".into() };
+            let draft = Draft { call: Some(Arc::new(call)), ..Draft::text(kind, Role::User, text) };
+            draft.build(MessageId(0), vec![])
+        };
+        let output = block(BlockKind::Output, "c1", "done");
+        let of = |id, text| call_of(&block(BlockKind::Call, id, text), &output);
+        assert_eq!(of("c1", r#"{"a":1}"#), Some(json!({"name": "patch", "arguments": {"a": 1}})));
+        assert_eq!(of("c1", "+ x"), Some(json!({"name": "patch", "arguments": {"input": "+ x"}})));
+        assert_eq!(of("c2", "{}"), None);
+        assert_eq!(call_of(&output, &output), None);
+    }
+}
