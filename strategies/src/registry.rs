@@ -83,7 +83,10 @@ impl Spec {
         let (name, version) = head.split_once('@').map_or((head, None), |(n, v)| (n, Some(v)));
         let Some(descriptor) = all().find(|d| d.name == name) else {
             let names: Vec<&str> = all().map(|d| d.name).collect();
-            let hint = nearest::hint(name, &names);
+            let hint = match name.contains(',') {
+                true => "write `--strategy` once for each".to_string(),
+                false => nearest::hint(name, &names),
+            };
             return Err(SpecError::Unknown(format!("there is no strategy `{name}`; {hint}")));
         };
         let version = descriptor.version(version)?;
@@ -381,6 +384,7 @@ mod tests {
     fn errors_name_what_is_near() {
         for (text, part) in [
             ("codx", "codex"),
+            ("codex,pi", "write `--strategy` once for each"),
             ("codex@1", "0.169"),
             ("opencode:prun=true", "prune"),
             (

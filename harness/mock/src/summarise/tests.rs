@@ -301,6 +301,38 @@ fn ideal_holds_exactly_the_visible_facts() {
     assert!(s.starts_with("<summary>\n- ") && s.ends_with("\n</summary>"));
 }
 
+proptest! {
+    /// An ideal summary with room for all facts states at least what any other one does.
+    #[test]
+    fn ideal_bounds_every_summary(
+        messages in prop::collection::vec((any::<bool>(), "[a-z]{2,9}( [a-z]{2,9}){0,30}", 0..40_usize), 1..40),
+        ask in prop::sample::select(vec![CODEX, SDK, CLAUDE, OPENCODE, AIDER]),
+    ) {
+        let literal = |n: usize| format!("src/part{n:02}.rs");
+        let mut items: Vec<Item> = Vec::new();
+        for (by_user, said, n) in &messages {
+            let text = format!("{said} {} must stay.\n{said}", literal(*n));
+            items.push(if *by_user { user(&text) } else { model(&text) });
+        }
+        items.push(user(ask));
+        let p = prompt(items);
+        let alone = (0..40).map(|n| vec![literal(n)]);
+        let facts: Vec<Fact> = alone
+            .chain((0..39).map(|n| vec![literal(n), literal(n + 1)]))
+            .enumerate()
+            .map(|(n, tokens)| {
+                let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+                fact(&format!("f{n}"), FactKind::Value, &tokens)
+            })
+            .collect();
+        let [ideal, extract] = [Summariser::Ideal, Summariser::Extractive]
+            .map(|summariser| words(&summariser, &job(&p, &facts)));
+        for f in facts.iter().filter(|f| f.occurs_in(&extract)) {
+            prop_assert!(f.occurs_in(&ideal), "{f:?} is missing in {ideal}");
+        }
+    }
+}
+
 #[test]
 fn lossy_keeps_its_rates() {
     // Ends with a zero, so that a changed digit never gives another fact.

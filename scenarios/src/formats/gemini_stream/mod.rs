@@ -83,9 +83,9 @@ fn joined(lines: Vec<RecordedLine>) -> Vec<RecordedLine> {
             |o: &Map<String, Value>| flag(o, "delta") && str_of(o, "role") == Some("assistant");
         match out.last_mut().filter(|last| is_more(&last.object) && is_more(&line.object)) {
             Some(last) => {
-                let texts = [&last.object, &line.object].map(|o| str_of(o, "content"));
-                let text = texts.map(Option::unwrap_or_default).concat();
-                last.object.insert("content".into(), text.into());
+                if let Some(Value::String(text)) = last.object.get_mut("content") {
+                    text.push_str(str_of(&line.object, "content").unwrap_or_default());
+                }
             }
             None => out.push(line),
         }
