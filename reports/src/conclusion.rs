@@ -337,7 +337,7 @@ mod tests {
         let told = conclusions(&testing::of(rows)).remove(0);
         assert_eq!(told.front, ["b", "c"]);
         assert!(
-            told.sentences[0].starts_with("Of 3 products, b = c is the cheapest and recalls most")
+            told.sentences[0].starts_with("Of 3 strategies, b = c is the cheapest and recalls most")
         );
         let none = conclusions(&testing::of([idle("a", 3.1), idle("b", 3.1), idle("c", 3.1)]));
         assert_eq!(none[0].sentences, ["No product needed to compact."]);
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(
             sentences(&r),
             [
-                "Of 3 products, nothing is both cheaper and recalls more than a or b.",
+                "Of 3 strategies, nothing is both cheaper and recalls more than a or b.",
                 // 2 ÷ √1.5 = 1.633; 80 − 40.
                 "From the cheapest on average, a, to the one that recalls most, b: cost +63.3 %, recall \
                  +40.0 pp.",
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(
             sentences(&r)[..2],
             [
-                "Of 2 products, nothing is both cheaper and recalls more than a or c.",
+                "Of 2 strategies, nothing is both cheaper and recalls more than a or c.",
                 "From the cheapest, a, to the one that recalls most, c: cost +200.0 %, recall \
                  +10.0 pp.",
             ]

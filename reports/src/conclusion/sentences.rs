@@ -29,7 +29,7 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
     let names = Names::new(&pooled.runs);
     let listed: Vec<String> = front.iter().map(|s| names.of_row(s)).collect();
     let what = match &*names.setting {
-        "" => fmt::pluralize(products, "product"),
+        "" => fmt::pluralize(products, "strategy"),
         setting => format!("{} of {}", fmt::pluralize(products, "value"), fmt::one_line(setting)),
     };
     let ranked = &pooled.common.ranked;
