@@ -84,7 +84,7 @@ impl Spec {
         let Some(descriptor) = all().find(|d| d.name == name) else {
             let names: Vec<&str> = all().map(|d| d.name).collect();
             let hint = match name.contains(',') {
-                true => "write `--strategy` once for each".to_string(),
+                true => "give one at a time, and repeat the option".to_string(),
                 false => nearest::hint(name, &names),
             };
             return Err(SpecError::Unknown(format!("there is no strategy `{name}`; {hint}")));
@@ -384,7 +384,7 @@ mod tests {
     fn errors_name_what_is_near() {
         for (text, part) in [
             ("codx", "codex"),
-            ("codex,pi", "write `--strategy` once for each"),
+            ("codex,pi", "give one at a time"),
             ("codex@1", "0.169"),
             ("opencode:prun=true", "prune"),
             (

@@ -302,9 +302,10 @@ fn ideal_holds_exactly_the_visible_facts() {
 }
 
 proptest! {
-    /// An ideal summary with room for all facts states at least what any other one does.
+    /// With room for all facts, an ideal summary states each one that an extract of the same request
+    /// states.
     #[test]
-    fn ideal_bounds_every_summary(
+    fn ideal_states_what_an_extract_states(
         messages in prop::collection::vec((any::<bool>(), "[a-z]{2,9}( [a-z]{2,9}){0,30}", 0..40_usize), 1..40),
         ask in prop::sample::select(vec![CODEX, SDK, CLAUDE, OPENCODE, AIDER]),
     ) {
@@ -316,15 +317,12 @@ proptest! {
         }
         items.push(user(ask));
         let p = prompt(items);
-        let alone = (0..40).map(|n| vec![literal(n)]);
-        let facts: Vec<Fact> = alone
-            .chain((0..39).map(|n| vec![literal(n), literal(n + 1)]))
-            .enumerate()
-            .map(|(n, tokens)| {
-                let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
-                fact(&format!("f{n}"), FactKind::Value, &tokens)
-            })
-            .collect();
+        let of = |n| {
+            let (one, next) = (literal(n), literal(n + 1));
+            let value = |id: &str, tokens: &[&str]| fact(&format!("{id}{n}"), FactKind::Value, tokens);
+            [value("one", &[&one]), value("two", &[&one, &next])]
+        };
+        let facts: Vec<Fact> = (0..40).flat_map(of).collect();
         let [ideal, extract] = [Summariser::Ideal, Summariser::Extractive]
             .map(|summariser| words(&summariser, &job(&p, &facts)));
         for f in facts.iter().filter(|f| f.occurs_in(&extract)) {

@@ -83,8 +83,10 @@ fn joined(lines: Vec<RecordedLine>) -> Vec<RecordedLine> {
             |o: &Map<String, Value>| flag(o, "delta") && str_of(o, "role") == Some("assistant");
         match out.last_mut().filter(|last| is_more(&last.object) && is_more(&line.object)) {
             Some(last) => {
-                if let Some(Value::String(text)) = last.object.get_mut("content") {
-                    text.push_str(str_of(&line.object, "content").unwrap_or_default());
+                let more = str_of(&line.object, "content").unwrap_or_default();
+                match last.object.get_mut("content") {
+                    Some(Value::String(text)) => text.push_str(more),
+                    _ => drop(last.object.insert("content".into(), more.into())),
                 }
             }
             None => out.push(line),
