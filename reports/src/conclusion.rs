@@ -337,7 +337,8 @@ mod tests {
         let told = conclusions(&testing::of(rows)).remove(0);
         assert_eq!(told.front, ["b", "c"]);
         assert!(
-            told.sentences[0].starts_with("Of 3 strategies, b = c is the cheapest and recalls most")
+            told.sentences[0]
+                .starts_with("Of 3 strategies, b = c is the cheapest and recalls most")
         );
         let none = conclusions(&testing::of([idle("a", 3.1), idle("b", 3.1), idle("c", 3.1)]));
         assert_eq!(none[0].sentences, ["No product needed to compact."]);

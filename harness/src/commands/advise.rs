@@ -31,7 +31,7 @@ use serde_json::json;
 
 use super::corpus::{Progress, load_usable};
 use super::specs;
-use super::values::{many, tokens};
+use super::values::{count, many, tokens};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -48,7 +48,7 @@ pub(crate) struct AdviseArgs {
     inputs: Vec<String>,
     /// Take the N newest usable sessions; without files and folders, of each agent
     #[arg(long, value_name = "N", default_value_t = 20)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(value_parser = count)]
     last: u64,
     /// Take sessions with at least N tokens of content, such as 50k; short ones never compact
     #[arg(long, value_name = "N", value_parser = tokens)]
@@ -69,7 +69,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
     /// Number of threads (default: all cores)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count)]
     jobs: Option<u64>,
     /// Also print each session, all limits, and the reason for each omitted session
     #[arg(long)]

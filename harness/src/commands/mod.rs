@@ -42,6 +42,7 @@ use crate::choice::Choice;
 use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
+use ctxbench_reports as reports;
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
@@ -300,6 +301,12 @@ fn error_chain(e: &anyhow::Error) -> String {
 
 /// Improves the error for an argument that names a strategy or a model instead of a session.
 fn meant(name: &str, e: LoadError) -> anyhow::Error {
+    if e.is_other() && reports::is_listed(Path::new(name), "results.json") {
+        return anyhow::anyhow!(
+            "{name} has the results of a run, not sessions; read them with `ctxbench report \
+             {name}`, or check them with `ctxbench gate {name} --baseline FILE`"
+        );
+    }
     if !matches!(e, LoadError::NoSuchName { .. }) {
         return e.into();
     }

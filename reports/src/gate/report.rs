@@ -1,6 +1,7 @@
 //! Results of the gate, and their text for the terminal.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use crate::fmt;
 
@@ -79,6 +80,28 @@ impl GateReport {
             let _ = writeln!(out, "{}", self.verdict());
         }
         out
+    }
+
+    /// Names the command and the page that show why the first failed row of these results got worse.
+    pub fn next_step(&self, results: &Path) -> Option<String> {
+        let failed = self.with_outcome(Outcome::Fail).find(|c| c.metric != "row")?;
+        let (scenario, label) = failed.row.split_once(" × ")?;
+        // A model or a summarizer may follow.
+        let label = label.split(" × ").next()?.split(" [").next()?;
+        let (dir, quoted) =
+            (results.display(), |text: &str| match text.contains([' ', '"', '$']) {
+                true => format!("'{text}'"),
+                false => text.to_string(),
+            });
+        let (scenario, label) = (quoted(scenario), quoted(label));
+        let page = match results.is_dir() {
+            true => format!("\nAll its requests: {dir}/index.html"),
+            false => String::new(),
+        };
+        Some(format!(
+            "What it lost: ctxbench explain {dir} --scenario {scenario} --strategy {label} \
+             --lost{page}"
+        ))
     }
 
     /// The result in one sentence.
