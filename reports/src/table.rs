@@ -174,7 +174,7 @@ mod tests {
         }
         testing::assert_contains(&at(&results, 60, false), &["No room for: ", "compactions;"]);
         assert!(!at(&results, 120, false).contains("No room"));
-        // Recall is what decides, so other columns of the details go first.
+        // Recall decides, so other columns of the details go first.
         let narrow = at(&results, 70, true);
         let scores = &narrow[narrow.find("Every strategy on each session").unwrap()..];
         let scores = scores.split("\n\n").next().unwrap();

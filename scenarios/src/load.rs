@@ -358,9 +358,9 @@ fn io(path: &Path, source: std::io::Error) -> LoadError {
 /// Returns the error for a folder or an archive without a session.
 pub(crate) fn nothing_in(path: &Path) -> LoadError {
     let is_empty = path.read_dir().is_ok_and(|mut all| all.next().is_none());
-    let what = if is_empty { "the folder is empty" } else { "no session in it" };
+    let problem = if is_empty { "the folder is empty" } else { "no session in it" };
     let why = format!(
-        "{what}; expected session files (.jsonl, .json, .toml), databases of agents, or archives \
+        "{problem}; expected session files (.jsonl, .json, .toml), databases of agents, or archives \
          of them, also in folders below"
     );
     LoadError::Unknown { path: path.to_path_buf(), why }

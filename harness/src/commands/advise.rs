@@ -1,7 +1,5 @@
 //! `ctxbench advise`: shows the effect of other settings of an agent on your last sessions.
 
-mod folders;
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -30,6 +28,7 @@ use ctxbench_util::plural::pluralize;
 use serde_json::json;
 
 use super::corpus::{Progress, load_usable};
+use super::folders::{self, AgentFolders};
 use super::specs;
 use super::values::{count, many, tokens};
 
@@ -170,9 +169,11 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
         })
     };
     let mut sessions = Vec::new();
+    let is_own = |(agent, _): &&(&str, PathBuf)| names.contains(agent);
+    let folders = AgentFolders::of_user();
+    let found = if args.inputs.is_empty() { folders.found() } else { Vec::new() };
     if args.inputs.is_empty() {
-        let home = std::env::home_dir().unwrap_or_default();
-        for folder in folders::find(&names, &home, |name| std::env::var_os(name))? {
+        for (_, folder) in found.iter().filter(is_own) {
             match load(&[folder.display().to_string()]) {
                 Ok(own) => sessions.extend(own),
                 // An agent that has no session yet.
@@ -184,6 +185,16 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
         sessions = load(&args.inputs)?;
     }
     let sessions = each_once(sessions, &mut skipped);
+    let has_folder = found.iter().any(|folder| is_own(&folder));
+    if args.inputs.is_empty() && sessions.is_empty() && !(has_folder && !args.product.is_empty()) {
+        bail!(
+            "no sessions found to advise on{}; searched for those of{}{}\nGive a file or a folder: \
+             ctxbench advise ~/.claude/projects",
+            notes(&skipped).iter().map(|l| format!("; {l}")).collect::<String>(),
+            folders.searched(&names),
+            others(&found, &names)
+        );
+    }
     if sessions.is_empty() && args.product.is_empty() {
         bail!(
             "no session to advise on; expected recordings of {} with the provider's counters{}",
@@ -192,6 +203,21 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
         );
     }
     Ok((sessions, skipped))
+}
+
+/// Names the agents with sessions but without settings to try, in a line of its own.
+fn others(found: &[(&str, PathBuf)], names: &[&str]) -> String {
+    let is_found = |agent: &&str| found.iter().any(|(of, _)| of == agent);
+    let others: Vec<&str> =
+        folders::agents().into_iter().filter(|a| is_found(a) && !names.contains(a)).collect();
+    if others.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nThere are sessions of {}, whose settings cannot be tried here. `ctxbench list sessions` \
+         lists them, and `ctxbench explain FILE --next` shows the cost of a compaction.",
+        others.join(", ")
+    )
 }
 
 /// Returns the selected products with the user's settings. Without a selection, returns all

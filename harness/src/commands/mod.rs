@@ -13,6 +13,7 @@ mod conform;
 mod corpus;
 mod drive;
 mod explain;
+mod folders;
 mod gate;
 mod import;
 mod input;
@@ -375,8 +376,16 @@ pub(crate) fn load_one(who: &str, name: &str) -> anyhow::Result<Scenario> {
     let mut loaded = corpus::load_all(&[name.to_string()], &Choice::default())?;
     match loaded.len() {
         1 => Ok(loaded.remove(0)),
-        n => bail!("{who} takes one session, but {name} has {n}"),
+        n => Err(several(who, name, n)),
     }
+}
+
+/// Returns the error for an input with several sessions where one is needed.
+fn several(who: &str, name: &str, n: usize) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{who} takes one session, but {name} has {n}; `ctxbench import {name} -o sessions/` writes \
+         a file for each"
+    )
 }
 
 #[cfg(test)]

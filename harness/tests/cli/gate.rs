@@ -68,7 +68,7 @@ fn worse_gated_metric_fails_and_names_its_row() {
             assert!(reasons[0].contains(word), "{metric}: {word:?} is missing in {}", reasons[0]);
         }
         let next = "explain new.json --scenario login-bug-tight --strategy codex --lost";
-        out.stderr_contains(&["gate failed", &format!("What it lost: ctxbench {next}")]);
+        out.stderr_contains(&["gate failed", &format!("Lost facts: ctxbench {next}")]);
         out.lacks(&["--store"]);
         here.run(next).ok();
     }

@@ -95,11 +95,11 @@ impl GateReport {
             });
         let (scenario, label) = (quoted(scenario), quoted(label));
         let page = match results.is_dir() {
-            true => format!("\nAll its requests: {dir}/index.html"),
+            true => format!("\nAll requests: {dir}/index.html"),
             false => String::new(),
         };
         Some(format!(
-            "What it lost: ctxbench explain {dir} --scenario {scenario} --strategy {label} \
+            "Lost facts: ctxbench explain {dir} --scenario {scenario} --strategy {label} \
              --lost{page}"
         ))
     }
