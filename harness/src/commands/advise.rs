@@ -186,7 +186,8 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
     }
     let sessions = each_once(sessions, &mut skipped);
     let has_folder = found.iter().any(|folder| is_own(&folder));
-    if args.inputs.is_empty() && sessions.is_empty() && !(has_folder && !args.product.is_empty()) {
+    let is_empty = sessions.is_empty() && (args.product.is_empty() || !has_folder);
+    if args.inputs.is_empty() && is_empty {
         bail!(
             "no sessions found to advise on{}; searched for those of{}{}\nGive a file or a folder: \
              ctxbench advise ~/.claude/projects",
