@@ -28,7 +28,7 @@ use ctxbench_util::plural::pluralize;
 use serde_json::json;
 
 use super::corpus::{Progress, load_usable};
-use super::folders::{self, AgentFolders};
+use super::folders;
 use super::specs;
 use super::values::{count, many, tokens};
 
@@ -170,8 +170,7 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
     };
     let mut sessions = Vec::new();
     let is_own = |(agent, _): &&(&str, PathBuf)| names.contains(agent);
-    let folders = AgentFolders::of_user();
-    let found = if args.inputs.is_empty() { folders.found() } else { Vec::new() };
+    let found = if args.inputs.is_empty() { folders::found() } else { Vec::new() };
     if args.inputs.is_empty() {
         for (_, folder) in found.iter().filter(is_own) {
             match load(&[folder.display().to_string()]) {
@@ -192,7 +191,9 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
             "no sessions found to advise on{}; searched for those of{}{}\nGive a file or a folder: \
              ctxbench advise ~/.claude/projects",
             notes(&skipped).iter().map(|l| format!("; {l}")).collect::<String>(),
-            folders.searched(&names),
+            (folders::places().iter().filter(is_own))
+                .map(|(agent, place)| format!("\n  {agent:<12} {}", place.display()))
+                .collect::<String>(),
             others(&found, &names)
         );
     }
@@ -208,9 +209,9 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
 
 /// Names the agents with sessions but without settings to try, in a line of its own.
 fn others(found: &[(&str, PathBuf)], names: &[&str]) -> String {
-    let is_found = |agent: &&str| found.iter().any(|(of, _)| of == agent);
-    let others: Vec<&str> =
-        folders::agents().into_iter().filter(|a| is_found(a) && !names.contains(a)).collect();
+    let mut others: Vec<&str> = found.iter().map(|(agent, _)| *agent).collect();
+    others.retain(|agent| !names.contains(agent));
+    others.dedup();
     if others.is_empty() {
         return String::new();
     }

@@ -1,6 +1,5 @@
 //! Folders in which agents keep their sessions.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Folder for the data of desktop programs on one system, with the variable that names it.
@@ -14,7 +13,7 @@ const DESKTOPS: [[&str; 2]; 3] = [
 /// Agent, variable of its folder (or [`DESKTOP`]), default of that below the home folder, and the
 /// sessions in it, where `*` in a name is any text. A database replaces the other places of an agent,
 /// whose newer versions use it instead. Crush and Aider keep sessions in each project.
-const FOLDERS: [[&str; 4]; 32] = [
+const FOLDERS: [[&str; 4]; 31] = [
     ["claude-code", "CLAUDE_CONFIG_DIR", ".claude", "projects"],
     ["codex", "CODEX_HOME", ".codex", "sessions"],
     ["opencode", "XDG_DATA_HOME", ".local/share", "opencode/opencode.db"],
@@ -24,7 +23,6 @@ const FOLDERS: [[&str; 4]; 32] = [
     ["copilot-cli", "COPILOT_HOME", ".copilot", "session-state"],
     ["copilot-vscode", DESKTOP, "", "Code*/User/workspaceStorage/*/chatSessions"],
     ["copilot-vscode", DESKTOP, "", "Code*/User/globalStorage/emptyWindowChatSessions"],
-    ["copilot-vscode", DESKTOP, "", "VSCodium/User/workspaceStorage/*/chatSessions"],
     ["cursor", DESKTOP, "", "Cursor/User/globalStorage/state.vscdb"],
     ["cursor", "", ".cursor", "projects/*/agent-transcripts"],
     ["cline", DESKTOP, "", "Code*/User/globalStorage/saoudrizwan.claude-dev/tasks"],
@@ -49,49 +47,29 @@ const FOLDERS: [[&str; 4]; 32] = [
     ["zed", "LOCALAPPDATA", "AppData/Local", "Zed/threads/threads.db"],
 ];
 
-/// Session folders of agents, by the home folder and the environment of the user.
-pub(super) struct AgentFolders {
-    places: Vec<(&'static str, PathBuf)>,
+/// Returns the places of this user, each with its agent.
+pub(super) fn places() -> Vec<(&'static str, PathBuf)> {
+    let home = std::env::home_dir().unwrap_or_default();
+    let mut places = Vec::new();
+    for [agent, name, default, below] in FOLDERS {
+        let own = [[name, default]];
+        for [name, default] in if name == DESKTOP { &DESKTOPS[..] } else { &own } {
+            let given = std::env::var_os(name).filter(|value| !value.is_empty());
+            let base = given.map_or_else(|| home.join(default), PathBuf::from);
+            places.push((agent, base.join(below)));
+        }
+    }
+    places
 }
 
-impl AgentFolders {
-    /// Lists the places. `variable` looks up an environment variable.
-    fn new(home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> AgentFolders {
-        let mut places = Vec::new();
-        for [agent, name, default, below] in FOLDERS {
-            let own = [[name, default]];
-            for [name, default] in if name == DESKTOP { &DESKTOPS[..] } else { &own } {
-                let given = variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-                places.push((agent, given.unwrap_or_else(|| home.join(default)).join(below)));
-            }
-        }
-        AgentFolders { places }
-    }
-
-    /// Lists the places of this user.
-    pub(super) fn of_user() -> AgentFolders {
-        let home = std::env::home_dir().unwrap_or_default();
-        AgentFolders::new(&home, |name| std::env::var_os(name).filter(|_| !name.is_empty()))
-    }
-
-    /// Returns the places that exist, each with its agent.
-    pub(super) fn found(&self) -> Vec<(&'static str, PathBuf)> {
-        let all = self.places.iter();
-        let mut found: Vec<(&str, PathBuf)> = all
-            .flat_map(|(agent, place)| matching(place).into_iter().map(|path| (*agent, path)))
-            .collect();
-        found.dedup();
-        let databases: Vec<&str> =
-            found.iter().filter(|(_, path)| path.is_file()).map(|(agent, _)| *agent).collect();
-        found.retain(|(agent, path)| path.is_file() || !databases.contains(agent));
-        found
-    }
-
-    /// Formats the searched places of some agents, a line each.
-    pub(super) fn searched(&self, agents: &[&str]) -> String {
-        let of = self.places.iter().filter(|(agent, _)| agents.contains(agent));
-        of.map(|(agent, place)| format!("\n  {agent:<12} {}", place.display())).collect()
-    }
+/// Returns the places that exist, each with its agent.
+pub(super) fn found() -> Vec<(&'static str, PathBuf)> {
+    let of = |(agent, place): (_, PathBuf)| matching(&place).into_iter().map(move |p| (agent, p));
+    let mut found: Vec<(&str, PathBuf)> = places().into_iter().flat_map(of).collect();
+    let is_database = |(_, path): &&(&str, PathBuf)| path.is_file();
+    let databases: Vec<&str> = found.iter().filter(is_database).map(|(agent, _)| *agent).collect();
+    found.retain(|(agent, path)| path.is_file() || !databases.contains(agent));
+    found
 }
 
 /// Returns the names of all agents, in the order of the table.

@@ -18,7 +18,7 @@ use ctxbench_util::plural::pluralize;
 use serde_json::json;
 
 use super::corpus::{Progress, at, choose};
-use super::folders::{self, AgentFolders};
+use super::folders;
 use super::output::{check_printed, escape};
 
 /// A row and the path of its session.
@@ -31,7 +31,7 @@ struct Placed {
 
 /// Lists the sessions. Each row is written as soon as its session is read.
 pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow::Result<()> {
-    let found = if inputs.is_empty() { AgentFolders::of_user().found() } else { Vec::new() };
+    let found = if inputs.is_empty() { folders::found() } else { Vec::new() };
     let found: Vec<String> = found.iter().map(|(_, path)| path.display().to_string()).collect();
     let is_search = inputs.is_empty();
     let inputs = if is_search { &found } else { inputs };

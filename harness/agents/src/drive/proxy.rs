@@ -68,23 +68,19 @@ impl RunningProxy {
         };
         let parts: Vec<String> = proxy.command.iter().map(fill).collect();
         let process = PipedProcess::spawn(Command::new(&parts[0]).args(&parts[1..]));
-        let address = format!("127.0.0.1:{port}");
-        let url = format!("http://{address}");
-        let mut running =
-            RunningProxy { name: name.clone(), process: process.map_err(failed)?, url };
+        let (process, url) = (process.map_err(failed)?, format!("http://127.0.0.1:{port}"));
+        let mut running = RunningProxy { name: name.clone(), process, url };
         let listens = async {
-            while TcpStream::connect(&address).await.is_err() {
+            while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
                 sleep(POLL).await;
             }
         };
-        let why = tokio::select! {
-            () = listens => return Ok(running),
-            why = running.ended() => why,
-            () = sleep(limit) => {
-                format!("the proxy {name} does not listen on port {port} after {} s", limit.as_secs())
-            }
-        };
-        Err(why)
+        tokio::select! {
+            () = listens => Ok(()),
+            why = running.ended() => Err(why),
+            () = sleep(limit) => Err(format!("the proxy {name} does not listen on port {port}")),
+        }
+        .map(|()| running)
     }
 
     /// Reads its output until the process ends, and returns the reason.
