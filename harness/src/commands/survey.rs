@@ -35,13 +35,6 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     let found: Vec<String> = found.iter().map(|(_, path)| path.display().to_string()).collect();
     let is_search = inputs.is_empty();
     let inputs = if is_search { &found } else { inputs };
-    if inputs.is_empty() {
-        bail!(
-            "no sessions found in the folders of {}; give a file or a folder: ctxbench list \
-             sessions DIR",
-            folders::agents().join(", ")
-        );
-    }
     if let Some(gone) = inputs.iter().find(|i| is_path(i) && !Path::new(i).exists()) {
         bail!("{gone}: no such file or folder");
     }
@@ -53,13 +46,19 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         let damage = all.clone().next().map(|first| (first.clone(), all.count()));
         Placed { path, row: SessionSummary::new(&scenario), damage }
     };
-    let none = || format!("no sessions found in {}; give a file or a folder", inputs.join(", "));
     let listed = choose(inputs, choice, &placed, &mut |shown, one| match one {
         Ok(placed) => out.session(shown, placed),
         // An agent that has no session yet.
         Err((_, e)) if is_search && e.is_other() => Ok(()),
         Err((place, e)) => out.damaged(shown, place, &e),
     })?;
+    if is_search && out.sessions == 0 && out.damaged == 0 {
+        bail!(
+            "no sessions found in the folders of {}; give a file or a folder: ctxbench list \
+             sessions DIR",
+            folders::agents().join(", ")
+        );
+    }
     let printed = listed.and_then(|(skipped, left_out)| {
         out.totals()?;
         let prices =
@@ -67,7 +66,6 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         prices.for_each(|line| report!("note: {line}"));
         out.notes.iter().chain(&left_out).for_each(|line| report!("note: {line}"));
         match is_search {
-            true if out.sessions == 0 => {}
             true => report!("{}", out.summary_by_agent()),
             // The folders of agents also have other files.
             false => skipped.report_all(),
@@ -78,7 +76,6 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         Ok(()) if out.sessions == 0 && out.damaged > 0 => {
             bail!("no session could be read; the rows say why")
         }
-        Ok(()) if out.sessions == 0 && is_search => bail!(none()),
         other => check_printed(other),
     }
 }

@@ -88,16 +88,10 @@ impl GateReport {
         let (scenario, label) = failed.row.split_once(" × ")?;
         // A model or a summarizer may follow.
         let label = label.split(" × ").next()?.split(" [").next()?;
-        let (dir, quoted) =
-            (results.display(), |text: &str| match text.contains([' ', '"', '$']) {
-                true => format!("'{text}'"),
-                false => text.to_string(),
-            });
-        let (scenario, label) = (quoted(scenario), quoted(label));
-        let page = match results.is_dir() {
-            true => format!("\nAll requests: {dir}/index.html"),
-            false => String::new(),
-        };
+        let quoted = |t: &str| if t.contains([' ', '"']) { format!("'{t}'") } else { t.into() };
+        let (scenario, label, dir) = (quoted(scenario), quoted(label), results.display());
+        let page = format!("\nAll requests: {dir}/index.html");
+        let page = if results.is_dir() { page } else { String::new() };
         Some(format!(
             "Lost facts: ctxbench explain {dir} --scenario {scenario} --strategy {label} \
              --lost{page}"
