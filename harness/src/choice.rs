@@ -16,14 +16,13 @@ use crate::commands::values::{self, many};
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Take the first N sessions, by their paths
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = values::count)]
     pub limit: Option<u64>,
     /// Take N random sessions, the same ones wherever the folder is (see --seeds, --seed)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = values::count)]
     pub sample: Option<u64>,
-    /// Number of newest sessions to keep, by start time. Sessions without a date count as the
-    /// oldest. Not valid together with a sample.
-    #[arg(skip)]
+    /// Take the N newest sessions; those without a date count as the oldest
+    #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "sample", hide = true)]
     pub last: Option<u64>,
     /// Seed of the sample.
     #[arg(skip)]

@@ -122,10 +122,13 @@ pub(crate) fn sheet(
             },
         ]
     };
-    let against = match baseline {
-        "reference" if pooled.is_some_and(|p| p.differences.sessions > 1) => "mean vs\nnever",
-        "reference" => "vs\nnever",
-        _ if names.get(baseline).is_some_and(|n| n.contains(TODAY)) => "vs\ntoday",
+    let is_mean = pooled.is_some_and(|p| p.differences.sessions > 1);
+    let is_today = names.get(baseline).is_some_and(|n| n.contains(TODAY));
+    let against = match (baseline, is_mean) {
+        ("reference", true) => "mean vs\nnever",
+        ("reference", false) => "vs\nnever",
+        (_, true) if is_today => "mean vs\ntoday",
+        (_, false) if is_today => "vs\ntoday",
         _ => "change",
     };
     let head =
@@ -143,8 +146,9 @@ pub(crate) fn sheet(
 
 /// Explains the table. `marks` are whether the front and broken rows are marked; `used` is the share of what is present that a model uses.
 fn legend(marks: [bool; 2], against: &str, baseline: &str, used: Option<&String>) -> String {
+    let mean = if against.starts_with("mean") { " in the mean" } else { "" };
     let told = [
-        format!("{} no ranked row costs less and recalls more. ", front::MARK),
+        format!("{} no ranked row costs less{mean} and recalls more. ", front::MARK),
         format!("{BROKEN} broke a rule, so it is not ranked. "),
     ];
     let marks: String = told.into_iter().zip(marks).filter(|(_, on)| *on).map(|(t, _)| t).collect();

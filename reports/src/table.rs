@@ -174,6 +174,12 @@ mod tests {
         }
         testing::assert_contains(&at(&results, 60, false), &["No room for: ", "compactions;"]);
         assert!(!at(&results, 120, false).contains("No room"));
+        // Recall decides, so other columns of the details go first.
+        let narrow = at(&results, 70, true);
+        let scores = &narrow[narrow.find("Every strategy on each session").unwrap()..];
+        let scores = scores.split("\n\n").next().unwrap();
+        assert!(scores.contains(" recall "), "{scores}");
+        testing::assert_contains(scores, &["No room for: ", "waited s"]);
         let long = "a".repeat(70);
         testing::labelled(&mut results, "codex").for_each(|r| r.strategy.label = long.clone());
         let text = at(&results, 80, false);

@@ -10,9 +10,7 @@ use ctxbench_util::files::{self, FileError};
 use crate::builtin;
 use crate::error::LoadError;
 use crate::formats::{self, SearchedFolders, Source};
-use crate::load::{
-    self, FILES_OF_SESSIONS, SCENARIO_FILE, Take, may_hold_sessions, named_session, unknown,
-};
+use crate::load::{self, SCENARIO_FILE, Take, may_hold_sessions, named_session, nothing_in};
 use crate::scenario::Scenario;
 
 pub use crate::load::read_source;
@@ -71,11 +69,6 @@ pub fn load_path(path: &Path) -> Result<Found, LoadError> {
     name_apart(path, &mut loaded);
     found.scenarios = loaded.into_iter().map(|(_, scenario)| scenario).collect();
     Ok(found)
-}
-
-/// Returns the error for a path with files that contain no session.
-pub fn nothing_in(path: &Path) -> LoadError {
-    unknown(path, FILES_OF_SESSIONS)
 }
 
 /// Makes ids unique: sessions with the same id get their path below `path` as a prefix, and

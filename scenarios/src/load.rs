@@ -43,10 +43,6 @@ pub(crate) fn is_scenario(text: &str) -> bool {
     text.lines().map(key).any(|k| k.starts_with("[[step]]") || k.starts_with("extends="))
 }
 
-/// Expected contents of a folder or an archive.
-pub(crate) const FILES_OF_SESSIONS: &str =
-    "a folder with .toml, .jsonl or .json files of a known format, or an archive of them";
-
 /// Returns whether a file may contain sessions, judged by its name or its format. Also true for
 /// compressed files that cannot be read, so that the error is reported. Most TOML files are not
 /// scenarios.
@@ -284,7 +280,7 @@ fn of_members(
             return Ok(flow);
         }
     }
-    if any { Ok(ControlFlow::Continue(())) } else { Err(unknown(path, FILES_OF_SESSIONS)) }
+    if any { Ok(ControlFlow::Continue(())) } else { Err(nothing_in(path)) }
 }
 
 /// Reason why companion files are missing.
@@ -357,6 +353,17 @@ fn has_extension(path: &Path, known: &[&str]) -> bool {
 
 fn io(path: &Path, source: std::io::Error) -> LoadError {
     LoadError::Io { path: path.to_path_buf(), source }
+}
+
+/// Returns the error for a folder or an archive without a session.
+pub(crate) fn nothing_in(path: &Path) -> LoadError {
+    let is_empty = path.read_dir().is_ok_and(|mut all| all.next().is_none());
+    let problem = if is_empty { "the folder is empty" } else { "no session in it" };
+    let why = format!(
+        "{problem}; expected session files (.jsonl, .json, .toml), databases of agents, or archives \
+         of them, also in folders below"
+    );
+    LoadError::Unknown { path: path.to_path_buf(), why }
 }
 
 pub(crate) fn unknown(path: &Path, expected: &str) -> LoadError {

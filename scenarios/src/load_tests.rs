@@ -74,7 +74,7 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     write("d.toml", "idd = \"d\"\n");
     assert!(told("f.toml").starts_with("d.toml:1: unknown key `idd`"), "{}", told("f.toml"));
     let empty = tempfile::tempdir().unwrap();
-    assert!(load_path(empty.path()).unwrap_err().to_string().contains("a folder with .toml"));
+    assert!(load_path(empty.path()).unwrap_err().to_string().contains("the folder is empty"));
 }
 
 #[test]

@@ -66,7 +66,7 @@ on("what the page does not have is told", "#session=nosuch", async (page) => {
 
 on("the first screen says what was compared, what it says and what failed", "", async (page) => {
   assert.match(await textOf(page, "h1"), /^\d+ strategies on .*, claude-sonnet-4-6$/);
-  assert.match(await textOf(page, "main > .terms"), /^ctxbench .* window · \d+ strategies · \d+ runs · sessions [0-9a-f]{12}$/);
+  assert.match(await textOf(page, "main > .terms"), /^ctxbench .* window · \d+ strategies · \d+ runs · sessions [0-9a-f]{12} · written 20\d\d-\d\d-\d\d$/);
   assert.ok(await page.locator("p.sentences").count() >= 2);
   assert.equal(await page.locator("div.alarm").count(), 1);
   const front = page.locator(".plot.broad svg").first();

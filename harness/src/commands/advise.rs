@@ -1,7 +1,5 @@
 //! `ctxbench advise`: shows the effect of other settings of an agent on your last sessions.
 
-mod folders;
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -30,8 +28,9 @@ use ctxbench_util::plural::pluralize;
 use serde_json::json;
 
 use super::corpus::{Progress, load_usable};
+use super::folders;
 use super::specs;
-use super::values::{many, tokens};
+use super::values::{count, many, tokens};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -48,7 +47,7 @@ pub(crate) struct AdviseArgs {
     inputs: Vec<String>,
     /// Take the N newest usable sessions; without files and folders, of each agent
     #[arg(long, value_name = "N", default_value_t = 20)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(value_parser = count)]
     last: u64,
     /// Take sessions with at least N tokens of content, such as 50k; short ones never compact
     #[arg(long, value_name = "N", value_parser = tokens)]
@@ -69,7 +68,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
     /// Number of threads (default: all cores)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count)]
     jobs: Option<u64>,
     /// Also print each session, all limits, and the reason for each omitted session
     #[arg(long)]
@@ -170,9 +169,10 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
         })
     };
     let mut sessions = Vec::new();
+    let is_own = |(agent, _): &&(&str, PathBuf)| names.contains(agent);
+    let found = if args.inputs.is_empty() { folders::found() } else { Vec::new() };
     if args.inputs.is_empty() {
-        let home = std::env::home_dir().unwrap_or_default();
-        for folder in folders::find(&names, &home, |name| std::env::var_os(name))? {
+        for (_, folder) in found.iter().filter(is_own) {
             match load(&[folder.display().to_string()]) {
                 Ok(own) => sessions.extend(own),
                 // An agent that has no session yet.
@@ -184,6 +184,19 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
         sessions = load(&args.inputs)?;
     }
     let sessions = each_once(sessions, &mut skipped);
+    let has_folder = found.iter().any(|folder| is_own(&folder));
+    let is_empty = sessions.is_empty() && (args.product.is_empty() || !has_folder);
+    if args.inputs.is_empty() && is_empty {
+        bail!(
+            "no sessions found to advise on{}; searched for those of{}{}\nGive a file or a folder: \
+             ctxbench advise ~/.claude/projects",
+            notes(&skipped).iter().map(|l| format!("; {l}")).collect::<String>(),
+            (folders::places().iter().filter(is_own))
+                .map(|(agent, place)| format!("\n  {agent:<12} {}", place.display()))
+                .collect::<String>(),
+            others(&found, &names)
+        );
+    }
     if sessions.is_empty() && args.product.is_empty() {
         bail!(
             "no session to advise on; expected recordings of {} with the provider's counters{}",
@@ -192,6 +205,21 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
         );
     }
     Ok((sessions, skipped))
+}
+
+/// Names the agents with sessions but without settings to try, in a line of its own.
+fn others(found: &[(&str, PathBuf)], names: &[&str]) -> String {
+    let mut others: Vec<&str> = found.iter().map(|(agent, _)| *agent).collect();
+    others.retain(|agent| !names.contains(agent));
+    others.dedup();
+    if others.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nThere are sessions of {}, whose settings cannot be tried here. `ctxbench list sessions` \
+         lists them, and `ctxbench explain FILE --next` shows the cost of a compaction.",
+        others.join(", ")
+    )
 }
 
 /// Returns the selected products with the user's settings. Without a selection, returns all

@@ -24,7 +24,7 @@ use super::run::{failed_rows, outputs, print_table, twice, where_to_look};
 use super::summarizer::OneSummarizer;
 use super::values::tokens;
 use ctxbench_agents::drive::agent::{self, Agent};
-use ctxbench_agents::drive::{self, DriveFault, DriveOptions, DriveOutcome, Repeat};
+use ctxbench_agents::drive::{self, DriveFault, DriveOptions, DriveOutcome, Proxy, Repeat};
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_os::shutdown;
 use ctxbench_replay::run::{Plan, results};
@@ -69,6 +69,10 @@ pub(crate) struct DriveArgs {
     /// summary:N:STATUS, summary:N:empty, work:N:STATUS for the N-th request of a kind
     #[arg(long, value_name = "N:FAULT")]
     fault: Vec<String>,
+    /// Also drive each agent with this program between it and its model (repeat): NAME=exec:COMMAND,
+    /// where {port} is the port to listen on, and {upstream} the model's URL (docs/token-savers.md)
+    #[arg(long, value_name = "NAME=exec:COMMAND", conflicts_with = "record")]
+    proxy: Vec<Proxy>,
     /// Drive each agent N times; rows are those of the first run, and the spread is printed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     repeat: u64,
@@ -177,6 +181,9 @@ fn drive_one(
 /// installed.
 fn ready(args: &DriveArgs) -> anyhow::Result<Vec<Ready>> {
     let agents = args.agent.iter().map(|a| agent::find(a)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(name) = twice(args.proxy.iter().map(|p| &p.name)) {
+        bail!("--proxy {name}: two proxies have this name; rename one");
+    }
     if let Some(name) = twice(agents.iter().map(|a| &a.name)) {
         bail!("two agents are called `{name}`; leave one out, or drive them apart");
     }
@@ -201,10 +208,22 @@ fn ready(args: &DriveArgs) -> anyhow::Result<Vec<Ready>> {
             keep: args.keep,
             timeout: Duration::from_secs(args.timeout),
             program,
+            proxy: None,
         })
     };
-    let ready = |agent| options(&agent).map(|options| (agent, options));
-    agents.into_iter().map(ready).collect()
+    let mut ready: Vec<Ready> = Vec::new();
+    for agent in agents {
+        let options = options(&agent)?;
+        let through = |proxy: &Proxy| {
+            let name = format!("{}+{}", agent.name, proxy.name);
+            let options = DriveOptions { proxy: Some(proxy.clone()), ..options.clone() };
+            (Agent { name, ..agent.clone() }, options)
+        };
+        let proxied: Vec<Ready> = args.proxy.iter().map(through).collect();
+        ready.push((agent, options));
+        ready.extend(proxied);
+    }
+    Ok(ready)
 }
 
 /// Combines the results of all rows.

@@ -112,7 +112,13 @@ pub(crate) fn gate(args: &GateArgs) -> anyhow::Result<()> {
     if args.annotations {
         super::print(&report.to_annotations())?;
     }
-    if report.passed() { Ok(()) } else { Err(CheckFailed(report.verdict()).into()) }
+    if report.passed() {
+        return Ok(());
+    }
+    if let Some(next) = report.next_step(&args.results) {
+        report!("{next}");
+    }
+    Err(CheckFailed(report.verdict()).into())
 }
 
 /// Stores the results as the baseline. Replaces an existing file only if it is a baseline, of any

@@ -20,6 +20,8 @@ use ctxbench_agents::drive::agent;
 Examples:
   ctxbench list strategies --matrix
       Compare what the strategies do
+  ctxbench list sessions
+      List your sessions of all agents
   ctxbench list sessions ~/.codex/sessions
       List the recordings of a folder
 ")]
@@ -30,7 +32,8 @@ pub(crate) struct ListArgs {
     /// Print the comparison matrix as Markdown (strategies only)
     #[arg(long)]
     matrix: bool,
-    /// Session files, recordings, archives and folders of these (sessions only)
+    /// Session files, recordings, archives and folders of these (sessions only; default: the session
+    /// folders of your agents)
     #[arg(value_name = "FILE|DIR")]
     inputs: Vec<String>,
     #[command(flatten)]

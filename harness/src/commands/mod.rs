@@ -13,6 +13,7 @@ mod conform;
 mod corpus;
 mod drive;
 mod explain;
+mod folders;
 mod gate;
 mod import;
 mod input;
@@ -42,6 +43,7 @@ use crate::choice::Choice;
 use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
+use ctxbench_reports as reports;
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
@@ -300,6 +302,12 @@ fn error_chain(e: &anyhow::Error) -> String {
 
 /// Improves the error for an argument that names a strategy or a model instead of a session.
 fn meant(name: &str, e: LoadError) -> anyhow::Error {
+    if e.is_other() && reports::is_listed(Path::new(name), "results.json") {
+        return anyhow::anyhow!(
+            "{name} has the results of a run, not sessions; read them with `ctxbench report \
+             {name}`, or check them with `ctxbench gate {name} --baseline FILE`"
+        );
+    }
     if !matches!(e, LoadError::NoSuchName { .. }) {
         return e.into();
     }
@@ -368,8 +376,16 @@ pub(crate) fn load_one(who: &str, name: &str) -> anyhow::Result<Scenario> {
     let mut loaded = corpus::load_all(&[name.to_string()], &Choice::default())?;
     match loaded.len() {
         1 => Ok(loaded.remove(0)),
-        n => bail!("{who} takes one session, but {name} has {n}"),
+        n => Err(several(who, name, n)),
     }
+}
+
+/// Returns the error for an input with several sessions where one is needed.
+fn several(who: &str, name: &str, n: usize) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{who} takes one session, but {name} has {n}; `ctxbench import {name} -o sessions/` writes \
+         a file for each"
+    )
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub(super) struct MetricsExport {
     start_ms: u64,
 }
 
-fn now_ms() -> u64 {
+pub(super) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
 }
 

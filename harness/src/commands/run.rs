@@ -43,7 +43,7 @@ use super::otel::MetricsExport;
 use super::private;
 use super::specs::Chosen;
 use super::summarizer::CassetteFile;
-use super::values::{Seeds, calibrate, many, tokens, used};
+use super::values::{Seeds, calibrate, count, many, tokens, used};
 use listed::SessionSummary;
 use rows::RunRows;
 
@@ -131,7 +131,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
     /// Number of threads (default: all cores)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count)]
     jobs: Option<u64>,
     /// Compute only part I of N of the sessions, I from 1, or as a sum from 0 such as 0+1/3. The
     /// rows go into --cache; the same command without --shard writes the results
@@ -357,14 +357,10 @@ pub(super) fn failed_rows(rows: &[RunRecord]) -> Option<String> {
     let failed: Vec<&RunRecord> = rows.iter().filter(|r| r.status == Status::Error).collect();
     let first = failed.first()?;
     let row = format!("{} × {}", first.scenario.id, first.strategy.label);
-    let why = first.error.as_deref().unwrap_or("no reason was given");
     let all = rows.iter().filter(|r| r.status != Status::NotApplicable).count();
     Some(match failed.len() {
-        1 => format!("1 of {} ended with an error: {row}: {why}", pluralize(all, "row")),
-        n => format!(
-            "{n} of {} ended with an error; the first is {row}: {why}",
-            pluralize(all, "row")
-        ),
+        1 => format!("1 of {} ended with an error: {row}", pluralize(all, "row")),
+        n => format!("{n} of {} ended with an error; the first is {row}", pluralize(all, "row")),
     })
 }
 

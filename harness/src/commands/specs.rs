@@ -104,9 +104,9 @@ pub(super) fn parse_one(text: &str) -> Result<Spec, SpecError> {
 /// strategies, for error messages.
 pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyhow::Result<()> {
     for file in files {
-        let product = product_of(file, specs)?;
         let text = ctxbench_util::files::read_text(file)
             .with_context(|| format!("--settings: cannot read {}", file.display()))?;
+        let product = product_of(file, specs, option)?;
         // Windows editors write a byte order mark.
         let text = text.trim_start_matches('\u{feff}');
         let wrong = |e| anyhow!("--settings: {}: {e}", file.display());
@@ -128,7 +128,7 @@ pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyho
 
 /// Returns the product of a settings file, judging by the end of its name. If several products have
 /// files of this name, the folder of the file decides, and then the selected strategies.
-fn product_of(file: &Path, specs: &[Spec]) -> anyhow::Result<&'static str> {
+fn product_of(file: &Path, specs: &[Spec], option: &str) -> anyhow::Result<&'static str> {
     let known: Vec<_> = all().filter_map(|d| Some((d.name, d.settings_file.as_ref()?))).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let called = |f: &SettingsFile| f.names.iter().any(|end| name.ends_with(end));
@@ -150,8 +150,8 @@ fn product_of(file: &Path, specs: &[Spec]) -> anyhow::Result<&'static str> {
     };
     let known: Vec<String> = known.iter().map(of).collect();
     bail!(
-        "--settings: {}: whose settings these are is seen from the end of the name, and where \
-         several products share it from the folder or the strategies asked for: {}",
+        "--settings: {}: the name does not tell the product; expected a name like {}; rename the \
+         file, or, if several products share its name, add {option} with one of them",
         file.display(),
         known.join(" or ")
     )

@@ -18,6 +18,7 @@ use ctxbench_util::plural::pluralize;
 use serde_json::json;
 
 use super::corpus::{Progress, at, choose};
+use super::folders;
 use super::output::{check_printed, escape};
 
 /// A row and the path of its session.
@@ -30,9 +31,10 @@ struct Placed {
 
 /// Lists the sessions. Each row is written as soon as its session is read.
 pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow::Result<()> {
-    if inputs.is_empty() {
-        bail!("`list sessions` takes files and folders: ctxbench list sessions DIR…");
-    }
+    let found = if inputs.is_empty() { folders::found() } else { Vec::new() };
+    let found: Vec<String> = found.iter().map(|(_, path)| path.display().to_string()).collect();
+    let is_search = inputs.is_empty();
+    let inputs = if is_search { &found } else { inputs };
     if let Some(gone) = inputs.iter().find(|i| is_path(i) && !Path::new(i).exists()) {
         bail!("{gone}: no such file or folder");
     }
@@ -46,15 +48,28 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     };
     let listed = choose(inputs, choice, &placed, &mut |shown, one| match one {
         Ok(placed) => out.session(shown, placed),
+        // An agent that has no session yet.
+        Err((_, e)) if is_search && e.is_other() => Ok(()),
         Err((place, e)) => out.damaged(shown, place, &e),
     })?;
+    if is_search && out.sessions == 0 && out.damaged == 0 {
+        bail!(
+            "no sessions found in the folders of {}; give a file or a folder: ctxbench list \
+             sessions DIR",
+            folders::agents().join(", ")
+        );
+    }
     let printed = listed.and_then(|(skipped, left_out)| {
         out.totals()?;
         let prices =
             out.prices.iter().map(|(what, n)| format!("{what} ({})", pluralize(*n, "session")));
         prices.for_each(|line| report!("note: {line}"));
         out.notes.iter().chain(&left_out).for_each(|line| report!("note: {line}"));
-        skipped.report_all();
+        match is_search {
+            true => report!("{}", out.summary_by_agent()),
+            // The folders of agents also have other files.
+            false => skipped.report_all(),
+        }
         Ok(())
     });
     match printed {
@@ -77,6 +92,8 @@ struct Out {
     /// Whether the cost of some of them is a lower bound.
     is_minimum: bool,
     damaged: u64,
+    /// Number of sessions of each agent.
+    agents: BTreeMap<String, usize>,
     /// Notes on replaced numbers and lost lines.
     notes: Vec<String>,
     /// Notes on prices, with the number of sessions.
@@ -112,6 +129,7 @@ impl Out {
             *self.prices.entry(one_line(note)).or_default() += 1;
         }
         self.sessions += 1;
+        *self.agents.entry(row.agent.clone().unwrap_or_default()).or_default() += 1;
         self.tokens += row.tokens;
         self.priced += u64::from(row.cost_usd.is_some());
         self.cost_usd += row.cost_usd.unwrap_or_default();
@@ -152,6 +170,16 @@ impl Out {
             return self.line(shown, &line);
         }
         self.line(shown, &escape(&format!("error: {}", at(place, why))))
+    }
+
+    /// Returns the number of sessions of each agent, and commands for them.
+    fn summary_by_agent(&self) -> String {
+        let all = self.agents.iter().map(|(agent, n)| format!("{n} of {agent}"));
+        format!(
+            "{}. Contents of a session: ctxbench explain PATH --contents. Cost of its next message, \
+             compacted or not: ctxbench explain PATH --next. Your settings: ctxbench advise.",
+            all.collect::<Vec<_>>().join(", ")
+        )
     }
 
     /// Writes the last line of the table.

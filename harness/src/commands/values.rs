@@ -18,6 +18,12 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses a number of things, at least one.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|n| *n > 0);
+    number.ok_or_else(|| "expected a whole number above 0, such as 10".into())
+}
+
 /// Parses a range of percentages such as 29..92, and returns it for people.
 pub(crate) fn used(text: &str) -> Result<String, String> {
     let range = text.split_once("..").and_then(|(low, high)| {

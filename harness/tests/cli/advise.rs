@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::common::{CommandFolder, Run, data, jsonl};
+use crate::common::{CommandFolder, Run, data, database, jsonl};
 
 /// A session of Claude Code in a window of 60,000 tokens: it compacts at 60,000 − 20,000 − 13,000
 /// tokens, which the prompt of reply 44 reaches. Prompts grow by 500 per reply, from 5,000 on, and
@@ -216,8 +216,21 @@ fn settings_file_is_the_current_setting() {
 }
 
 /// Variables that the agents' folders depend on, without values.
-const VARIABLES: [&str; 5] =
-    ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR", "GEMINI_CLI_HOME"];
+const VARIABLES: [&str; 13] = [
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "XDG_DATA_HOME",
+    "PI_CODING_AGENT_DIR",
+    "GEMINI_CLI_HOME",
+    "COPILOT_HOME",
+    "XDG_CONFIG_HOME",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "QWEN_HOME",
+    "KIMI_CODE_HOME",
+    "AMP_DATA_DIR",
+    "CLINE_SESSION_DATA_DIR",
+];
 
 fn at_home(here: &CommandFolder, line: &str) -> Run {
     let run = here.run(line).env("HOME", here.path("home").to_str().unwrap());
@@ -258,6 +271,63 @@ fn without_arguments_the_folders_of_the_agents_are_read() {
     assert!(full.stdout.contains("\ntoday  ") && full.stdout.contains("Left out: 3 sessions"));
     let one = at_home(&here, "advise --product codex").env("CODEX_HOME", &place).ok();
     assert!(one.stdout.starts_with(first), "{}", one.stdout);
+}
+
+/// Copies a recording, and fills a database where it is SQL.
+fn copy_recording(here: &CommandFolder, recording: &str, at: &str) {
+    if !recording.ends_with(".sql") {
+        return here.write(at, std::fs::read(data("recordings").join(recording)).unwrap());
+    }
+    let made = database(here, recording);
+    here.write(at, std::fs::read(&made).unwrap());
+    std::fs::remove_file(made).unwrap();
+}
+
+#[test]
+fn sessions_of_all_agents_are_found_on_every_system() {
+    let here = CommandFolder::new();
+    let none = at_home(&here, "list sessions").fails_with(2);
+    none.stderr_contains(&[
+        "no sessions found in the folders of claude-code, codex, ",
+        "zed; give",
+    ]);
+
+    let apps = ["home/.config", "home/Library/Application Support", "home/AppData/Roaming"];
+    let chats = "Code/User/workspaceStorage/0f/chatSessions";
+    copy_recording(&here, "copilot-vscode/chat.json", &format!("{}/{chats}/a.json", apps[0]));
+    copy_recording(&here, "copilot-vscode/chat.jsonl", &format!("{}/{chats}/b.jsonl", apps[1]));
+    let cursor = "Cursor/User/globalStorage/state.vscdb";
+    copy_recording(&here, "cursor/state.sql", &format!("{}/{cursor}", apps[2]));
+    copy_recording(&here, "goose/port.sql", "home/.local/share/goose/sessions/sessions.db");
+    copy_recording(&here, "goose/older.jsonl", "home/.local/share/goose/sessions/older.jsonl");
+    copy_recording(&here, "zed/threads.sql", "home/AppData/Local/Zed/threads/threads.db");
+    copy_recording(&here, "openclaw/session.jsonl", "home/.openclaw/agents/main/sessions/a.jsonl");
+    let droid = "droid/0f0f0f0f-0000-4000-8000-00000000000b.jsonl";
+    copy_recording(&here, droid, "home/.factory/sessions/p/a.jsonl");
+    let tasks = "Code - Insiders/User/globalStorage/saoudrizwan.claude-dev/tasks/1";
+    for file in ["api_conversation_history.json", "ui_messages.json"] {
+        copy_recording(&here, &format!("cline/{file}"), &format!("{}/{tasks}/{file}", apps[0]));
+    }
+    here.write("home/.cline/data/tasks/notes.json", "{}");
+
+    let listed = at_home(&here, "list sessions").ok();
+    let agents = listed.stdout.lines().skip(1).filter_map(|l| l.split_whitespace().next());
+    let agents: Vec<&str> = agents.take_while(|a| !a.starts_with(char::is_numeric)).collect();
+    // The database of Goose, with three sessions, replaced its files.
+    let want = "copilot-vscode copilot-vscode cursor cline openclaw goose goose goose droid zed";
+    assert_eq!(agents.join(" "), want, "{}", listed.stdout);
+    listed.stderr_contains(&["1 of cline, 2 of copilot-vscode, ", "ctxbench explain PATH --next"]);
+    assert!(!listed.stderr.contains("no session in"), "{}", listed.stderr);
+
+    let advice = at_home(&here, "advise").fails_with(2);
+    let others = "sessions of copilot-vscode, cursor, cline, openclaw, goose, droid, zed, whose";
+    advice.stderr_contains(&["no sessions found to advise on", others, "`ctxbench list sessions`"]);
+    at_home(&here, "advise --product claude-code").fails_with(2);
+
+    let here = CommandFolder::with("home/.claude/projects/notes.txt", "no session");
+    let none = at_home(&here, "list sessions").fails_with(2);
+    none.stderr_contains(&["no sessions found in the folders of claude-code, codex, "]);
+    assert_eq!(none.stdout, "");
 }
 
 #[test]

@@ -160,3 +160,29 @@ fn empty_or_repeated_standard_input_is_refused() {
     let misspelt = good().replace("\"assistant\"", "\"assistent\"");
     here.run("run - --out out").piped(&misspelt).fails_with(2).stderr_contains(&["stdin:3"]);
 }
+
+#[test]
+fn folder_without_sessions_says_what_it_has_instead() {
+    let here = CommandFolder::with("notes/todo.md", "later\n");
+    std::fs::create_dir(here.path("empty")).unwrap();
+    here.run(&format!("run login-bug {TWO}")).ok();
+    let expected = "expected session files (.jsonl, .json, .toml), databases of agents";
+    for command in ["run", "advise", "import"] {
+        here.refuses(&format!("{command} empty"), &["empty: the folder is empty", expected]);
+        here.refuses(&format!("{command} notes"), &["notes: no session in it", expected]);
+    }
+    let results = ["out has the results of a run", "`ctxbench report out`", "ctxbench gate out"];
+    here.refuses("run out --out other", &results);
+    here.refuses("advise out", &results);
+}
+
+#[test]
+fn options_name_the_value_that_they_expect() {
+    let here = CommandFolder::new();
+    let settings = "--settings: cannot read nosuch.toml: No such file";
+    here.refuses("run login-bug --settings nosuch.toml", &[settings]);
+    here.refuses("advise --settings nosuch.toml", &[settings]);
+    for line in ["advise --last ten", "run login-bug --last 0", "run login-bug --sample 1.5"] {
+        here.refuses(line, &["expected a whole number above 0, such as 10"]);
+    }
+}

@@ -240,7 +240,7 @@ fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
     // The end of a directory without entries.
     here.write("empty.zip", [b"PK\x05\x06".as_slice(), &[0; 18]].concat());
     for line in ["run empty.zip", "import empty.zip"] {
-        here.fails(line, 2, &["empty.zip: not a format that ctxbench reads; expected a folder"]);
+        here.fails(line, 2, &["empty.zip: no session in it; expected session files"]);
     }
 }
 

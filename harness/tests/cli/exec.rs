@@ -75,6 +75,22 @@ fn program_row_has_settings_version_and_trust() {
 
 #[test]
 #[ignore = "needs python3"]
+fn exception_of_a_strategy_is_printed_once() {
+    let here = CommandFolder::with(
+        "mine.py",
+        "from ctxbench import strategy\n\n@strategy\ndef mine(messages, ctx):\n    \
+         return messages[:many]\n\nmine.run()\n",
+    );
+    let mine = "mine=exec:python3 mine.py".to_string();
+    let out = run_with_code(&here, "login-bug", &[mine, "reference".into()], 1);
+    let all = format!("{}{}", out.stdout, out.stderr);
+    assert_eq!(all.matches("NameError").count(), 1, "{all}");
+    out.prints(&["(mine.py:5 in mine)"]);
+    out.stderr_contains(&["1 of 2 rows ended with an error: login-bug × mine"]);
+}
+
+#[test]
+#[ignore = "needs python3"]
 fn faulty_program_is_an_error_row_only() {
     let cases: &[(&str, &str, &[&str])] = &[
         ("crash", "", &["`context`", "exit status: 3", "the disk is on fire"]),

@@ -134,6 +134,42 @@ fn drive_good_agent_completes_over_every_protocol() {
 
 #[test]
 #[ignore = "needs python3"]
+fn drive_through_a_proxy_measures_what_the_proxy_sends() {
+    let long = format!("{}const port = 48731;", "// a comment ".repeat(200));
+    let session = SMALL.replace("const port = 48731;", &long)
+        + r#"{"type":"fact","id":"port","kind":"value","tokens":["48731"],"arises":"a1","needs":["a3"]}"#;
+    let here = CommandFolder::with("small.jsonl", session.replace("The port is 48731.", "Seen."));
+    let agent = describe(&here, "good", "rpc", "");
+    let script = data("drive/proxy.py").display().to_string();
+    let driven = |more: &str, code: i32| {
+        let proxy = format!("short=exec:python3 {script} {{port}} {{upstream}}{more}");
+        let run = here.run(&format!("drive small.jsonl {agent}")).arg("--proxy").arg(&proxy);
+        let tmp = here.path("tmp");
+        std::fs::create_dir_all(&tmp).unwrap();
+        let out = run.env("TMPDIR", &tmp.display().to_string()).fails_with(code);
+        nothing_stays(&here);
+        out
+    };
+    driven("", 0);
+    let [plain, short] =
+        ["fake-good-rpc", "fake-good-rpc+short"].map(|name| row(&here, name)["summary"].clone());
+    let input = |row: &Value| row["input_tokens"].as_u64().unwrap();
+    // The result is in two of the three requests.
+    assert!(input(&plain) > input(&short) + 2 * 500, "{plain} {short}");
+    assert_eq!((&plain["requests"], &short["requests"]), (&json!(3), &json!(3)));
+    // The need comes so early that it only counts where the fact is missing.
+    assert_eq!((&plain["recall_pct"], &short["recall_pct"]), (&Value::Null, &json!(0.0)));
+    driven(" crash", 1);
+    let failed = row(&here, "fake-good-rpc+short")["error"].to_string();
+    for part in ["the proxy short ended with exit status: 1", "the cellar is flooded"] {
+        assert!(failed.contains(part), "{failed}");
+    }
+    let wrong = "expected NAME=exec:COMMAND, with {port} and {upstream} in the command";
+    here.fails(&format!("drive small.jsonl {agent} --proxy short=exec:cat"), 2, &[wrong]);
+}
+
+#[test]
+#[ignore = "needs python3"]
 fn drive_message_that_looks_like_an_option_is_no_option() {
     let evil = "--settings={url}";
     let session = SMALL.replace("read the file, please", evil);

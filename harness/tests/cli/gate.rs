@@ -67,7 +67,10 @@ fn worse_gated_metric_fails_and_names_its_row() {
         for word in ["login-bug-tight × codex", told] {
             assert!(reasons[0].contains(word), "{metric}: {word:?} is missing in {}", reasons[0]);
         }
-        out.stderr_contains(&["gate failed"]);
+        let next = "explain new.json --scenario login-bug-tight --strategy codex --lost";
+        out.stderr_contains(&["gate failed", &format!("Lost facts: ctxbench {next}")]);
+        out.lacks(&["--store"]);
+        here.run(next).ok();
     }
 }
 

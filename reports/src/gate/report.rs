@@ -1,6 +1,7 @@
 //! Results of the gate, and their text for the terminal.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use crate::fmt;
 
@@ -79,6 +80,22 @@ impl GateReport {
             let _ = writeln!(out, "{}", self.verdict());
         }
         out
+    }
+
+    /// Names the command and the page that show why the first failed row of these results got worse.
+    pub fn next_step(&self, results: &Path) -> Option<String> {
+        let failed = self.with_outcome(Outcome::Fail).find(|c| c.metric != "row")?;
+        let (scenario, label) = failed.row.split_once(" × ")?;
+        // A model or a summarizer may follow.
+        let label = label.split(" × ").next()?.split(" [").next()?;
+        let quoted = |t: &str| if t.contains([' ', '"']) { format!("'{t}'") } else { t.into() };
+        let (scenario, label, dir) = (quoted(scenario), quoted(label), results.display());
+        let page = format!("\nAll requests: {dir}/index.html");
+        let page = if results.is_dir() { page } else { String::new() };
+        Some(format!(
+            "Lost facts: ctxbench explain {dir} --scenario {scenario} --strategy {label} \
+             --lost{page}"
+        ))
     }
 
     /// The result in one sentence.

@@ -136,7 +136,7 @@ pub(crate) static METRICS: &[Metric] = &[
     summary!(recall_at_risk_pct, Unit::Percent, Higher)
         .named("recall at risk")
         .scored(
-            90,
+            44,
             "recall at\nrisk %",
             "of what later messages need and compactions had removed or changed, or the agent \
              fetched again, the share still in the context; an upper bound on use",
@@ -145,13 +145,13 @@ pub(crate) static METRICS: &[Metric] = &[
         .gated(25, "recall at risk", Slack::By(0.5))
         .stored(40, BaselinePresence::WhereKnown),
     summary!(at_risk, Unit::Count, Neither).named("at risk").scored(
-        92,
+        46,
         "at\nrisk",
         "messages with such needs",
     ),
     summary!(recall_pct, Unit::Percent, Higher)
         .named("recall")
-        .scored(94, "recall\n%", "recall over all needs, at risk or not")
+        .scored(42, "recall\n%", "recall over all needs, at risk or not")
         .on_front()
         .headline()
         .judged(30)

@@ -76,6 +76,9 @@ async function arrive() {
   }
 }
 
+// The results have no date, so that equal runs are equal.
+const written = new Date(document.lastModified).toISOString().slice(0, 10);
+find("main > .terms").append(` · written ${written}`);
 document.body.append(note);
 document.querySelectorAll("table.sort").forEach(sortable);
 addEventListener("hashchange", arrive);

@@ -77,7 +77,7 @@ impl<'a> Database<'a> {
             let mut statement = self.connection.prepare_cached(&sql)?;
             let names = statement.query_map([], |row| Ok(value(row, 0)))?;
             let names = names.collect::<rusqlite::Result<Vec<Option<Value>>>>()?;
-            let has = |name: &str| names.iter().flatten().any(|n| n == name);
+            let has = |name: &str| name == "rowid" || names.iter().flatten().any(|n| n == name);
             let found: Vec<&str> =
                 columns.iter().map(|c| if has(c) { c } else { "NULL" }).collect();
             let sql = format!("SELECT {} FROM {table} {rest}", found.join(", "));
@@ -100,7 +100,7 @@ fn unreadable(why: &dyn std::fmt::Display, title: &str, file: &str) -> InputErro
 }
 
 /// Opens a database read-only, guarded against hostile content.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let mut db = open(path)?;
     guard(&mut db, MAX_STEPS)?;
     Ok(db)

@@ -3,7 +3,8 @@
 //!
 //! `agent` is the description of the agent, `version` the version of its program, and `plan` the
 //! session translated for it. A `scratch` folder is its home, `deliver` sends it the user's
-//! messages, and `director` answers as its model and records its requests. `observed_session`
+//! messages, and `director` answers as its model and records its requests. A `proxy` may be between
+//! them. `observed_session`
 //! builds the session that the agent saw. Our implementation runs on this session for comparison.
 //! `replay_strategy` builds the row from the recorded requests, and `outcome` compares the two.
 
@@ -16,6 +17,7 @@ mod faults;
 mod observed_session;
 mod outcome;
 mod plan;
+mod proxy;
 pub mod record;
 mod replay_strategy;
 mod scratch;
@@ -49,11 +51,13 @@ use deliver::Channel;
 use director::{Exchange, SharedDirector};
 use faults::FaultKind;
 use plan::{Delivery, DrivePlan};
+use proxy::RunningProxy;
 use scratch::Scratch;
 use template::Template;
 
 pub use faults::DriveFault;
 pub use outcome::{DriveOutcome, Repeat, failed, measured};
+pub use proxy::Proxy;
 
 #[derive(Clone, Debug)]
 pub struct DriveOptions {
@@ -72,6 +76,8 @@ pub struct DriveOptions {
     pub timeout: Duration,
     /// Path of the program, instead of the one in PATH.
     pub program: Option<PathBuf>,
+    /// Program between the agent and its model.
+    pub proxy: Option<Proxy>,
 }
 
 #[derive(Debug)]
@@ -345,19 +351,36 @@ impl Driven {
             ..ServeOptions::default()
         });
         let server = server.await.map_err(failed_to("listen on 127.0.0.1"))?;
+        let url = format!("http://{}", server.address());
+        let serving = tokio::spawn(server.run(std::future::pending()));
+        let mut proxy = match &options.proxy {
+            None => None,
+            Some(proxy) => {
+                let started = RunningProxy::start(proxy, &url, options.timeout).await;
+                Some(started.map_err(DriveError)?)
+            }
+        };
         let fill = self.agent.template(program, &scratch.path().join("home")).with([
             ("scratch", scratch.path().display().to_string()),
             ("project", scratch.project().display().to_string()),
-            ("url", format!("http://{}", server.address())),
+            ("url", proxy.as_ref().map_or(url, |proxy| proxy.url.clone())),
             ("model", self.model.name.to_string()),
             ("window", self.window.to_string()),
             ("max_output", self.max_output.to_string()),
         ]);
         let filled = scratch.furnish(&self.agent, &fill, &self.plan.outputs);
         filled.map_err(failed_to("fill the scratch folder"))?;
-        let serving = tokio::spawn(server.run(std::future::pending()));
         let patience = Patience { limit: options.timeout, director: director.clone() };
-        let ended = self.converse(&fill, scratch, patience).await;
+        let proxy_ended = async {
+            match &mut proxy {
+                Some(proxy) => proxy.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            ended = self.converse(&fill, scratch, patience) => ended,
+            why = proxy_ended => DriveEnd { stopped: Some(why), ..DriveEnd::default() },
+        };
         serving.abort();
         Ok(ended)
     }

@@ -42,7 +42,9 @@ impl Exec {
             None => String::new(),
         };
         let mut error = format!("the program failed at `{method}`: {why}");
-        if !stderr.is_empty() {
+        // A program that answers with its exception may also log it.
+        let is_said = stderr.lines().last().is_none_or(|last| why.contains(last.trim()));
+        if !is_said {
             error = format!("{error}; standard error:\n{stderr}");
         }
         self.failed = Some(error.clone());

@@ -88,7 +88,7 @@ fn load(name: &str) -> anyhow::Result<Scenario> {
             scenario.session.facts.clear();
             Ok(scenario)
         }
-        Err(all) => bail!("explain takes one session, but {name} has {}", all.len()),
+        Err(all) => Err(super::super::several("explain", name, all.len())),
     }
 }
 

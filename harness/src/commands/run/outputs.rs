@@ -10,9 +10,11 @@ use ctxbench_replay::run::hues;
 use ctxbench_reports as reports;
 use ctxbench_reports::{Artifact, NewResults, Row, StoredResults};
 use ctxbench_scenarios::Scenario;
+use ctxbench_util::calendar;
 
 use super::RunArgs;
 use super::rows::RunRows;
+use crate::commands::otel::now_ms;
 use crate::commands::{check_not_session, check_outputs, check_replaced, list};
 
 /// Checks before the run that all outputs can be written and would not overwrite inputs.
@@ -73,7 +75,8 @@ pub(in crate::commands) fn write(
 
 /// Returns the text of `timings.json`, with the computation time of every row.
 pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<String> {
-    let mut out = format!("{{\n  \"total_ms\": {},\n  \"pairs\": [", total.as_millis());
+    let (end, ms) = (calendar::iso(now_ms()), total.as_millis());
+    let mut out = format!("{{\n  \"finished\": \"{end}\",\n  \"total_ms\": {ms},\n  \"pairs\": [");
     let mut first = true;
     for at in rows.order() {
         rows.session(at, &mut |row| {

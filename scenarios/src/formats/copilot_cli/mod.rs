@@ -9,9 +9,9 @@
 //!   and output is the same call. Requests that are left over have no reply in the file.
 //! - Totals of a process are no counters of a call: its price depends on each prompt.
 
-use super::database::connect;
+use super::database::Database;
 use crate::formats::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(super) const FORMAT: Format = Format {
     title: "GitHub Copilot CLI",
@@ -37,15 +37,12 @@ fn database(source: &Source<'_>) -> Option<PathBuf> {
 }
 
 /// Returns the requests of a session in order.
-fn requests(path: &Path, session: &str) -> rusqlite::Result<Vec<Map<String, Value>>> {
-    let sql = "SELECT json_object('row', rowid, 'model', model, 'timestamp', created_at, \
-               'input', input_tokens, 'read', cache_read_tokens, 'write', cache_write_tokens, \
-               'output', output_tokens) FROM assistant_usage_events WHERE session_id = ?1 \
-               ORDER BY created_at, rowid";
-    let db = connect(path)?;
-    let mut statement = db.prepare(sql)?;
-    let rows = statement.query_map([session], |row| row.get::<_, String>(0))?;
-    rows.map(|row| Ok(escapes::from_str(&row?).unwrap_or_default())).collect()
+fn requests(file: &Source<'_>, session: &str) -> Result<Vec<Map<String, Value>>, InputError> {
+    let columns = "rowid, model, created_at, input_tokens, cache_read_tokens, \
+                   cache_write_tokens, output_tokens";
+    let rest = "WHERE session_id = ?1 ORDER BY created_at, rowid";
+    let database = Database::open(file, FORMAT.title)?;
+    database.rows("assistant_usage_events", columns, rest, Some(session))
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
@@ -56,9 +53,9 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let session = reader.out.id.clone().unwrap_or_default();
     let mut found = Vec::new();
     if let Some(path) = database(source) {
-        match requests(&path, &session) {
+        match source.open_companion(&path).and_then(|file| requests(&file, &session)) {
             Ok(rows) => found = rows,
-            Err(e) => reader.out.warnings.push(format!("{}: {e}; left out", path.display())),
+            Err(e) => reader.out.warnings.push(format!("{e}; left out")),
         }
         reader.out.beside.push(path);
     }
@@ -185,8 +182,9 @@ impl EventReader {
         model: Option<&str>,
         output: Option<&Value>,
     ) -> Option<Map<String, Value>> {
-        let is_same =
-            |r: &Map<String, Value>| str_of(r, "model") == model && r.get("output") == output;
+        let is_same = |r: &Map<String, Value>| {
+            str_of(r, "model") == model && r.get("output_tokens") == output
+        };
         let at = self.requests.iter().position(is_same)?;
         Some(self.requests.remove(at))
     }
@@ -195,8 +193,8 @@ impl EventReader {
     fn end(&mut self, line: usize) {
         for request in self.requests.drain(..) {
             let name =
-                format!("{} row {:?}", self.session, request.get("row").and_then(Value::as_i64));
-            let (model, stamp) = (string(&request, "model"), messages::stamp(&request));
+                format!("{} row {:?}", self.session, request.get("rowid").and_then(Value::as_i64));
+            let (model, stamp) = (string(&request, "model"), string(&request, "created_at"));
             let reply = RecordingReply::of_counters(name, model, counters(&request));
             self.reader.out.steps.push(RecordingStep::of_call(line, stamp, reply));
         }
@@ -205,7 +203,8 @@ impl EventReader {
 
 /// Returns the counters of a request in the database, whose input includes tokens read and written.
 fn counters(request: &Map<String, Value>) -> Counters {
-    Counters::read(request, ["input", "read", "write", "output"]).of_whole_prompt()
+    let names = ["input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"];
+    Counters::read(request, names).of_whole_prompt()
 }
 
 #[cfg(test)]
