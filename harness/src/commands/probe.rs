@@ -211,7 +211,7 @@ fn check_cost(
             "this is more than --max-usd {}; ask fewer --questions, name fewer strategies, or raise it",
             args.max_usd
         ),
-        None if !new.is_empty() && !endpoint.is_private() => bail!(
+        None if !new.is_empty() && !endpoint.is_local() => bail!(
             "--max-usd cannot be checked: {} has no price in the list of models; add it with \
              --models FILE (docs/config.md)",
             args.model

@@ -23,6 +23,7 @@ use hyper::StatusCode;
 use super::{SetUpError, Summary, SummaryJob, Unwritten};
 use ctxbench_os::post::{AnswerLimits, post};
 use ctxbench_os::redact::without_secrets;
+use ctxbench_os::server_url::is_loopback;
 
 pub use address::Address;
 pub use cassette::Cassette;
@@ -120,9 +121,9 @@ impl Endpoint {
         self.cassette.has(&wire::Question::new(prompt, self.address.model.as_deref()).hash())
     }
 
-    /// Returns whether the server is on this machine or in its private network.
-    pub fn is_private(&self) -> bool {
-        self.address.server.is_private()
+    /// Returns whether the server is on this machine.
+    pub fn is_local(&self) -> bool {
+        is_loopback(self.address.server.host())
     }
 
     /// Sends the request over the network. Secrets are removed from everything that the server
