@@ -61,7 +61,7 @@ const LABEL: usize = 24;
 
 impl RightAnswers {
     /// Counts the answers about facts that were present, or those about absent ones.
-    fn of<'a>(answers: impl Iterator<Item = &'a ProbeAnswer>, is_present: bool) -> RightAnswers {
+    fn count<'a>(answers: impl Iterator<Item = &'a ProbeAnswer>, is_present: bool) -> RightAnswers {
         answers.filter(|a| a.is_present == is_present).fold(RightAnswers::default(), |n, a| {
             RightAnswers { right: n.right + u32::from(a.is_right), asked: n.asked + 1 }
         })
@@ -88,7 +88,7 @@ impl RightAnswers {
 
 impl Probe {
     fn right(&self, is_present: bool) -> RightAnswers {
-        RightAnswers::of(self.rows.iter().flat_map(|row| &row.answers), is_present)
+        RightAnswers::count(self.rows.iter().flat_map(|row| &row.answers), is_present)
     }
 
     /// Says how recall relates to right answers. The interval of the difference is Newcombe's.
@@ -105,10 +105,9 @@ impl Probe {
         let difference = 100.0 * (p - a);
         let low = difference - side(p - p_low, a_high - a);
         let high = difference + side(p_high - p, a - a_low);
-        let begin = match () {
-            () if low > 0.0 => "Recall predicts right answers",
-            () if high < 0.0 => "Recall predicts wrong answers",
-            () => "It is open whether recall predicts right answers; ask more --questions",
+        let begin = match low > 0.0 {
+            true => "Recall predicts right answers",
+            false => "It is open whether recall predicts right answers; ask more --questions",
         };
         format!(
             "{begin}: a fact in the context changes their share by {difference:+.0} points (95 % \
@@ -125,7 +124,7 @@ impl Probe {
             self.questions.len()
         );
         let row = |(label, recall, all): (&str, String, Vec<&ProbeAnswer>)| {
-            let right = |present| RightAnswers::of(all.iter().copied(), present).to_text();
+            let right = |present| RightAnswers::count(all.iter().copied(), present).to_text();
             vec![fmt::elide(label, LABEL), recall, right(true), right(false)]
         };
         let own = self.rows.iter().map(|r| {
@@ -148,7 +147,7 @@ mod tests {
 
     /// Returns the conclusion from right and wrong answers about present and about absent facts.
     fn concluded(present: (usize, usize), absent: (usize, usize)) -> String {
-        let of = |(right, wrong): (usize, usize), is_present| {
+        let answers = |(right, wrong): (usize, usize), is_present| {
             let answer = move |i| ProbeAnswer {
                 question: i,
                 is_present,
@@ -157,7 +156,7 @@ mod tests {
             };
             (0..right + wrong).map(answer)
         };
-        let answers = of(present, true).chain(of(absent, false)).collect();
+        let answers = answers(present, true).chain(answers(absent, false)).collect();
         let row = ProbeRow { strategy: "x".into(), recall: Recall::default(), answers };
         let (questions, notes) = (Vec::new(), Vec::new());
         Probe { model: "m".into(), questions, rows: vec![row], notes }.conclusion()
@@ -182,7 +181,7 @@ mod tests {
             "Recall predicts right answers: a fact in the context changes their share by +100 points \
              (95 % interval +61 to +100)."
         );
-        assert!(concluded((0, 10), (10, 0)).starts_with("Recall predicts wrong answers: "));
+        assert!(concluded((0, 10), (10, 0)).starts_with("It is open whether"));
         assert!(concluded((5, 5), (5, 5)).starts_with("It is open whether"));
         assert!(
             concluded((5, 5), (0, 0))

@@ -8,6 +8,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_provider::{Item, Prompt, plain};
 use ctxbench_reports::probe::ProbeQuestion;
+use ctxbench_reports::record::FactRecord;
 use ctxbench_session::fact::{Fact, Match};
 use ctxbench_session::{Entry, Session};
 
@@ -27,54 +28,67 @@ const WORDS: usize = 2;
 /// Maximum tokens of an answer, with room for a model that thinks first.
 const ANSWER_TOKENS: u64 = 2_000;
 
-/// Returns the questions that can be asked of all rows of a session, in the order of their facts, each
-/// with whether a row lost the fact.
-pub fn questions(session: &Session, rows: &[&Replayed]) -> Vec<(ProbeQuestion, bool)> {
-    let Some(first) = rows.first() else { return Vec::new() };
-    let lines: Vec<Arc<str>> = session.entries.iter().flat_map(texts).collect();
-    let lines: HashSet<&str> = lines.iter().flat_map(|text| text.lines()).collect();
-    let facts: BTreeMap<&str, &Fact> = session.facts.iter().map(|f| (&*f.id, f)).collect();
-    let mut texts: BTreeMap<&str, Option<(String, String)>> = BTreeMap::new();
-    let mut out = Vec::new();
-    for pair in first.record.facts.iter().filter(|pair| pair.is_need()) {
-        let key = (pair.fact.clone(), pair.need.clone());
-        let Some(fact) = facts.get(&*pair.fact).copied() else { continue };
-        if !rows.iter().all(|row| row.contexts.contains_key(&key)) {
-            continue;
-        }
-        let made = texts.entry(&fact.id).or_insert_with(|| question(session, fact, &lines));
-        let Some((text, expected)) = made.clone() else { continue };
-        let is_lost = rows.iter().any(|row| !is_present(row, &key.0, &key.1));
-        let (fact, need) = key;
-        let session = session.header.id.clone();
-        out.push((ProbeQuestion { session, fact, need, text, expected }, is_lost));
-    }
-    out
+/// A question with the contexts to ask it about.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub question: ProbeQuestion,
+    pub contexts: Vec<RowContext>,
 }
 
-/// Returns whether the context of a row at a need shows the fact, as recall counts it.
-pub fn is_present(row: &Replayed, fact: &str, need: &str) -> bool {
-    let mut all = row.record.facts.iter();
-    all.any(|f| f.fact == fact && f.need == need && f.found > Match::Absent)
+/// The context of a row when it needs a fact.
+#[derive(Clone, Debug)]
+pub struct RowContext {
+    pub strategy: String,
+    /// Whether the context shows the fact, as recall counts it.
+    pub is_present: bool,
+    pub blocks: Arc<[Arc<Block>]>,
+}
+
+/// Returns the questions about needs that all rows of a session reach, in the order of their facts.
+pub fn candidates(id: &str, session: &Session, rows: &[(String, Replayed)]) -> Vec<Candidate> {
+    let Some((_, first)) = rows.first() else { return Vec::new() };
+    let shown: Vec<Arc<str>> = session.entries.iter().flat_map(texts).collect();
+    let lines: HashSet<&str> = shown.iter().flat_map(|text| text.lines()).collect();
+    let facts: BTreeMap<&str, &Fact> = session.facts.iter().map(|f| (&*f.id, f)).collect();
+    let mut known: BTreeMap<&str, Option<(String, String)>> = BTreeMap::new();
+    let candidate = |pair: &FactRecord| {
+        let fact = facts.get(&*pair.fact)?;
+        let key = (pair.fact.clone(), pair.need.clone());
+        let context = |(strategy, row): &(String, Replayed)| {
+            let mut own = row.record.facts.iter();
+            let own = own.find(|f| f.fact == pair.fact && f.need == pair.need)?;
+            let is_present = own.found > Match::Absent;
+            let blocks = row.contexts.get(&key)?.clone();
+            Some(RowContext { strategy: strategy.clone(), is_present, blocks })
+        };
+        let contexts = rows.iter().map(context).collect::<Option<_>>()?;
+        let made = known.entry(&fact.id).or_insert_with(|| question(session, fact, &lines));
+        let (text, expected) = made.clone()?;
+        let (fact, need) = key;
+        let question = ProbeQuestion { session: id.to_string(), fact, need, text, expected };
+        Some(Candidate { question, contexts })
+    };
+    first.record.facts.iter().filter(|pair| pair.is_need()).filter_map(candidate).collect()
 }
 
 /// Chooses at most `n` of the questions by a seed, one per text. Half of them, if there are enough, are
 /// about facts that a row lost.
-pub fn choose(all: Vec<(ProbeQuestion, bool)>, n: usize, seed: u64) -> Vec<ProbeQuestion> {
-    let draw = |q: &ProbeQuestion| {
-        let ProbeQuestion { session, fact, need, .. } = q;
+pub fn choose(all: Vec<Candidate>, n: usize, seed: u64) -> Vec<Candidate> {
+    let draw = |c: &Candidate| {
+        let ProbeQuestion { session, fact, need, .. } = &c.question;
         content_hash(format!("{seed}\0{session}\0{fact}\0{need}").as_bytes())
     };
     let mut drawn: Vec<_> = all.into_iter().enumerate().collect();
-    drawn.sort_by_key(|(at, (q, _))| (draw(q), *at));
-    let mut asked = HashSet::new();
-    drawn.retain(|(_, (q, _))| asked.insert((q.session.clone(), q.text.clone())));
-    let (lost, kept): (Vec<_>, Vec<_>) = drawn.into_iter().partition(|(_, (_, lost))| *lost);
-    let from_lost = lost.len().min((n / 2).max(n.saturating_sub(kept.len())));
-    let chosen = lost.into_iter().take(from_lost).chain(kept.into_iter().take(n - from_lost));
-    let mut chosen: Vec<_> = chosen.collect();
+    drawn.sort_by_key(|(at, c)| (draw(c), *at));
+    let mut texts = HashSet::new();
+    drawn.retain(|(_, c)| texts.insert((c.question.session.clone(), c.question.text.clone())));
+    let is_lost = |(_, c): &(usize, Candidate)| c.contexts.iter().any(|row| !row.is_present);
+    let (lost, present): (Vec<_>, Vec<_>) = drawn.into_iter().partition(is_lost);
+    let from_lost = lost.len().min((n / 2).max(n.saturating_sub(present.len())));
+    let mut chosen: Vec<_> = lost.into_iter().take(from_lost).collect();
+    chosen.extend(present.into_iter().take(n - from_lost));
     chosen.sort_by_key(|(at, _)| *at);
-    chosen.into_iter().map(|(_, (q, _))| q).collect()
+    chosen.into_iter().map(|(_, c)| c).collect()
 }
 
 /// Returns the prompt that shows a context and asks a question.
@@ -102,8 +116,8 @@ fn literal(text: &str) -> Fact {
     Fact { tokens: vec![text.to_string()], ..Fact::default() }
 }
 
-/// Returns a question about the literal of a fact, and the literal: the line that showed it first, with
-/// a gap. `None` if the fact has several literals, or if the line does not identify it.
+/// Returns a question about the literal of a fact, and the literal. The question is the line that showed
+/// it first, with a gap. `None` if the fact has several literals, or if the line does not identify it.
 fn question(session: &Session, fact: &Fact, lines: &HashSet<&str>) -> Option<(String, String)> {
     let [expected] = &fact.tokens[..] else { return None };
     let entry = session.entries.iter().find(|e| e.key() == Some(&*fact.arises))?;
@@ -131,13 +145,13 @@ fn question(session: &Session, fact: &Fact, lines: &HashSet<&str>) -> Option<(St
     let [before, after] = [before, after].map(|text| text.replace(&**expected, "____"));
     let text = format!(
         "Answer from the conversation above, without calling a tool. Earlier, a {place} had this \
-         line. A part of it is replaced by ____:\n\n{before}____{after}\n\nWhat was in place of \
-         ____? Reply with the exact text only, or with \"unknown\" if you do not see it above."
+         line. A part of it is replaced by ____:\n\n{before}____{after}\n\nGive the \
+         text in place of ____. Reply with it only, or with \"unknown\" if you do not see it above."
     );
     (!literal(expected).occurs_in(&text)).then(|| (text, expected.clone()))
 }
 
-/// Returns what a line has between two texts.
+/// Returns the part of a line between two texts.
 fn between<'a>(line: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let rest = &line[line.find(before)? + before.len()..];
     let end = if after.is_empty() { rest.len() } else { rest.find(after)? };
@@ -155,7 +169,7 @@ mod tests {
     use ctxbench_session::fact::FactKind;
 
     /// Returns the line of the question about a literal that a tool result of these lines showed.
-    fn asked(lines: &str, token: &str) -> Option<String> {
+    fn masked(lines: &str, token: &str) -> Option<String> {
         let session = format!(
             "{{\"type\":\"session\",\"version\":1,\"id\":\"s\"}}\n{}\n{}\n",
             serde_json::json!({"type": "assistant", "id": "a", "calls": [{"id": "c", "name": "x", "arguments": "{}"}]}),
@@ -174,14 +188,14 @@ mod tests {
     fn question_is_the_line_with_a_gap() {
         let line = "  12→the server listens on port 8443 by default";
         let want = "the server listens on port ____ by default";
-        assert_eq!(asked(line, "8443").as_deref(), Some(want));
-        let twice = asked("copy of main.rs, namely src/main.rs, failed", "main.rs");
+        assert_eq!(masked(line, "8443").as_deref(), Some(want));
+        let twice = masked("copy of main.rs, namely src/main.rs, failed", "main.rs");
         assert_eq!(twice.as_deref(), Some("copy of ____, namely src/____, failed"));
     }
 
     #[test]
     fn there_is_no_question_that_contains_its_answer_or_has_several() {
-        let is_asked = |lines: &str, token: &str| asked(lines, token).is_some();
+        let is_asked = |lines: &str, token: &str| masked(lines, token).is_some();
         assert!(is_asked("the server listens on 8443", "8443"));
         assert!(!is_asked("8443", "8443"), "nothing around it");
         assert!(!is_asked("x = 8443", "8443"), "no words around it");
@@ -195,23 +209,32 @@ mod tests {
 
     #[test]
     fn half_of_the_questions_are_about_lost_facts() {
-        let all = |lost: usize, kept: usize| -> Vec<(ProbeQuestion, bool)> {
-            let question = |i: usize| {
+        let all = |lost: usize, present: usize| -> Vec<Candidate> {
+            let candidate = |i: usize| {
                 let (fact, text) = (format!("f{i}"), format!("t{i}"));
-                (ProbeQuestion { fact, text, ..ProbeQuestion::default() }, i < lost)
+                let context = RowContext {
+                    strategy: "x".into(),
+                    is_present: i >= lost,
+                    blocks: Arc::new([]),
+                };
+                let question = ProbeQuestion { fact, text, ..ProbeQuestion::default() };
+                Candidate { question, contexts: vec![context] }
             };
-            (0..lost + kept).map(question).collect()
+            (0..lost + present).map(candidate).collect()
         };
-        let chosen = |lost: usize, kept: usize, n: usize| {
-            let chosen = choose(all(lost, kept), n, 1);
-            let is_lost = |q: &&ProbeQuestion| q.fact[1..].parse::<usize>().unwrap() < lost;
+        let chosen = |lost: usize, present: usize, n: usize| {
+            let chosen = choose(all(lost, present), n, 1);
+            let is_lost = |c: &&Candidate| !c.contexts[0].is_present;
             (chosen.iter().filter(is_lost).count(), chosen.len())
         };
         assert_eq!(chosen(10, 10, 8), (4, 8));
         assert_eq!(chosen(1, 10, 8), (1, 8));
         assert_eq!(chosen(10, 1, 8), (7, 8));
         assert_eq!(chosen(2, 2, 8), (2, 4));
-        assert_ne!(choose(all(9, 9), 4, 1), choose(all(9, 9), 4, 2), "the seed decides");
+        let by_seed = |seed| -> Vec<ProbeQuestion> {
+            choose(all(9, 9), 4, seed).into_iter().map(|c| c.question).collect()
+        };
+        assert_ne!(by_seed(1), by_seed(2), "the seed decides");
         let twice = [all(1, 0), all(1, 0)].concat();
         assert_eq!(choose(twice, 8, 1).len(), 1, "a question is asked once");
     }

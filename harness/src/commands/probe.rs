@@ -1,7 +1,7 @@
 //! `ctxbench probe`: asks a real model about facts in the contexts of strategies.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread;
 
 use anyhow::{Context, bail};
 use ctxbench_core::model::{self, Counting, Model};
@@ -9,9 +9,9 @@ use ctxbench_core::usage::Usage;
 use ctxbench_mock::summarise::endpoint::{Address, Cassette, Endpoint, Key};
 use ctxbench_os::block_on;
 use ctxbench_provider::Prompt;
-use ctxbench_replay::probe::{choose, is_present, is_right, prompt, questions};
-use ctxbench_replay::{FullReplay, Options, models, replay_in_full};
-use ctxbench_reports::probe::{Probe, ProbeAnswer, ProbeQuestion, ProbeRow};
+use ctxbench_replay::probe::{Candidate, RowContext, candidates, choose, is_right, prompt};
+use ctxbench_replay::{Options, Replayed, models, replay_in_full};
+use ctxbench_reports::probe::{Probe, ProbeAnswer, ProbeRow};
 use ctxbench_reports::record::{FactRecord, Recall, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
@@ -25,19 +25,13 @@ use crate::choice::Choice;
 /// Assumed output of an answer, tokens.
 const OUTPUT: u64 = 100;
 
-/// Number of questions that are asked at the same time.
-const AT_ONCE: usize = 4;
-
 #[derive(clap::Args)]
 #[command(after_help = "\
-Half of the questions, if possible, are about facts that a strategy lost. The key of the API is read
-from CTXBENCH_SUMMARIZER_KEY.
+The key of the API is read from CTXBENCH_SUMMARIZER_KEY.
 
 Examples:
-  ctxbench probe s.jsonl --strategy codex --strategy reference --base-url anthropic+https://api.anthropic.com --model claude-haiku-4-5 --cassette answers.jsonl
-      Ask 20 questions about each of both contexts, for at most 1 USD
-  ctxbench probe s.jsonl --strategy codex --base-url openai+http://localhost:8080/v1 --model qwen3 --cassette offline:answers.jsonl
-      Print the same again, from recorded answers
+  ctxbench probe s.jsonl --strategy codex --base-url openai+http://localhost:8080/v1 --model qwen3 --cassette answers.jsonl
+      Ask a local model 20 questions about the contexts of Codex
 ")]
 pub(crate) struct ProbeArgs {
     /// Sessions, recordings, scenario files or built-in scenarios
@@ -48,8 +42,7 @@ pub(crate) struct ProbeArgs {
     /// Address of the API: openai+URL or anthropic+URL
     #[arg(long, value_name = "URL")]
     base_url: String,
-    /// Model to ask. If ctxbench has it in its list, the sessions are replayed as this model,
-    /// otherwise as the recorded one
+    /// Model to ask; sessions are replayed as this model if it is listed, or else as recorded
     #[arg(long)]
     model: String,
     /// File in which every answer is recorded once; with offline: no question is asked
@@ -76,15 +69,10 @@ pub(crate) struct ProbeArgs {
     json: bool,
 }
 
-/// The finished rows of a session.
-struct ReplayedSession {
-    id: String,
-    rows: Vec<(String, FullReplay)>,
-}
-
 /// A question about the context of a row.
-struct Asked {
+struct ProbeRequest {
     strategy: String,
+    /// Index of the question.
     question: usize,
     is_present: bool,
     prompt: Prompt,
@@ -94,46 +82,53 @@ pub(crate) fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
     ctxbench_os::shutdown::exit_on_signals();
     let specs = args.chosen.specs()?;
     let address = Address::parse(&format!("{}#{}", args.base_url, args.model));
-    let address = address.context("--base-url")?;
     let cassette = Arc::new(Cassette::open(&args.cassette.path, args.cassette.offline)?);
-    let endpoint = Endpoint::new(address, Key::from_environment(), cassette)?;
+    let endpoint =
+        Endpoint::new(address.context("--base-url")?, Key::from_environment(), cassette)?;
     let summariser = args.summarizer.parse().map_err(|e| anyhow::anyhow!("--summarizer: {e}"))?;
     let options = Options { summariser, window: args.window, ..Options::default() };
     let listed = model::find(&args.model).ok();
-    let mut notes = Vec::new();
-    let mut sessions = Vec::new();
+    let (mut notes, mut all) = (Vec::new(), Vec::new());
+    let mut recalls: BTreeMap<String, Vec<Recall>> = BTreeMap::new();
     for scenario in corpus::load_all(&args.sessions, &Choice::default())? {
         let model = listed.unwrap_or_else(|| models::own(&scenario.session));
         let rows = rows(&scenario, &specs, model, &options, &mut notes)?;
-        sessions.push((scenario.session, ReplayedSession { id: scenario.id, rows }));
+        for (label, row) in &rows {
+            let needs = row.record.facts.iter().filter(|f| FactRecord::is_need(f));
+            recalls.entry(label.clone()).or_default().push(Recall::over(needs));
+        }
+        all.extend(candidates(&scenario.id, &scenario.session, &rows));
     }
-    let all = sessions.iter().flat_map(|(session, ReplayedSession { id, rows })| {
-        let rows: Vec<_> = rows.iter().map(|(_, full)| &full.replayed).collect();
-        let mut all = questions(session, &rows);
-        all.iter_mut().for_each(|(q, _)| q.session.clone_from(id));
-        all
-    });
-    let chosen = choose(all.collect(), many(args.questions), args.seed);
-    let sessions: Vec<ReplayedSession> = sessions.into_iter().map(|(_, rows)| rows).collect();
+    let chosen = choose(all, many(args.questions), args.seed);
     if chosen.is_empty() {
         bail!(
             "no question: no need with one exact literal was reached by all strategies; expected a \
              session with facts (`ctxbench run SESSION` shows its recall)"
         );
     }
-    let asked = asked(&sessions, &chosen);
+    let requests: Vec<_> = chosen.iter().enumerate().flat_map(requests).collect();
     if !args.cassette.offline {
-        check_cost(args, &endpoint, listed, &asked)?;
+        check_cost(args, &endpoint, listed, &requests)?;
     }
-    let answers = answers(&endpoint, &asked).map_err(|why| {
+    let answer = |request: &ProbeRequest| endpoint.answer(&request.prompt).map(|reply| reply.text);
+    let answers = requests.iter().map(answer).collect::<Result<Vec<_>, _>>().map_err(|why| {
         CheckFailed(format!("no answer for {why}; answers until then are in the cassette"))
     })?;
-    let found = Probe {
-        model: args.model.clone(),
-        rows: scored(&specs, &sessions, &chosen, asked, answers),
-        questions: chosen,
-        notes,
+    let row = |spec: &Spec| {
+        let strategy = spec.label();
+        let own = requests.iter().zip(&answers).filter(|(r, _)| r.strategy == strategy);
+        let answer = |(request, text): (&ProbeRequest, &String)| {
+            let ProbeRequest { question, is_present, .. } = *request;
+            let is_right = is_right(&chosen[question].question, text);
+            ProbeAnswer { question, is_present, is_right, text: text.clone() }
+        };
+        let answers: Vec<_> = own.map(answer).collect();
+        let recall = Recall::pooled(recalls.remove(&strategy)?.into_iter());
+        (!answers.is_empty()).then_some(ProbeRow { strategy, recall, answers })
     };
+    let rows = specs.iter().filter_map(row).collect();
+    let questions = chosen.into_iter().map(|c| c.question).collect();
+    let found = Probe { model: args.model.clone(), questions, rows, notes };
     if args.json { print_json(&found) } else { print(&found.to_text()) }
 }
 
@@ -144,122 +139,71 @@ fn rows(
     model: &Model,
     options: &Options,
     notes: &mut Vec<String>,
-) -> anyhow::Result<Vec<(String, FullReplay)>> {
+) -> anyhow::Result<Vec<(String, Replayed)>> {
     let mut rows = Vec::new();
     for spec in specs {
-        let label = spec.label();
-        let skip = |why: &str| format!("Left out: {label} in {}: {why}.", scenario.id);
+        let mut leave_out = |why: &str| {
+            notes.push(format!("Left out: {} in {}: {why}.", spec.label(), scenario.id));
+        };
         if let Some(why) = spec.unfit(model) {
-            notes.push(skip(&why.to_string()));
+            leave_out(&why.to_string());
             continue;
         }
-        let full = block_on(replay_in_full(scenario, spec, model, options))?;
-        let record = &full.replayed.record;
-        if record.status == Status::Completed {
-            rows.push((label, full));
+        let row = block_on(replay_in_full(scenario, spec, model, options))?.replayed;
+        if row.record.status == Status::Completed {
+            rows.push((spec.label(), row));
         } else {
-            notes.push(skip(record.error.as_deref().unwrap_or("did not finish")));
+            leave_out(row.record.error.as_deref().unwrap_or("did not finish"));
         }
     }
     Ok(rows)
 }
 
-/// Returns what to ask of every row of the session of each question.
-fn asked(sessions: &[ReplayedSession], chosen: &[ProbeQuestion]) -> Vec<Asked> {
-    let of = |(question, q): (usize, &ProbeQuestion)| -> Vec<Asked> {
-        let key = (q.fact.clone(), q.need.clone());
-        let rows = sessions.iter().filter(|s| s.id == q.session).flat_map(|s| &s.rows);
-        let row = |(label, full): &(String, FullReplay)| {
-            let is_present = is_present(&full.replayed, &q.fact, &q.need);
-            let prompt = prompt(full.replayed.contexts.get(&key)?, &q.text);
-            Some(Asked { strategy: label.clone(), question, is_present, prompt })
-        };
-        rows.filter_map(row).collect()
+/// Returns the requests for a question with its index, one per context.
+fn requests((question, candidate): (usize, &Candidate)) -> Vec<ProbeRequest> {
+    let request = |row: &RowContext| ProbeRequest {
+        strategy: row.strategy.clone(),
+        question,
+        is_present: row.is_present,
+        prompt: prompt(&row.blocks, &candidate.question.text),
     };
-    chosen.iter().enumerate().flat_map(of).collect()
+    candidate.contexts.iter().map(request).collect()
 }
 
-/// Prints an estimate of what the questions without a recorded answer cost, and refuses a higher cost
+/// Prints an estimate of the cost of the questions without a recorded answer, and refuses a higher one
 /// than the limit.
 fn check_cost(
     args: &ProbeArgs,
     endpoint: &Endpoint,
     listed: Option<&Model>,
-    asked: &[Asked],
+    requests: &[ProbeRequest],
 ) -> anyhow::Result<()> {
-    let new: Vec<_> = asked.iter().filter(|a| !endpoint.has_answer(&a.prompt)).collect();
+    let new = || requests.iter().filter(|r| !endpoint.has_answer(&r.prompt));
     let counting = listed.map_or(Counting::O200K, |m| m.counting);
-    let size = |a: &&Asked| a.prompt.items.iter().map(|i| i.tokens(&counting)).sum::<u64>();
-    let sizes: Vec<u64> = new.iter().map(size).collect();
-    let cost = |m: &Model| {
-        let one = |input: &u64| {
-            model::cost(m, &Usage { input: *input, output: OUTPUT, ..Usage::default() }).total()
-        };
-        sizes.iter().map(one).sum::<f64>()
-    };
-    let usd = listed.filter(|m| m.is_priced()).map(cost);
+    let size = |r: &ProbeRequest| r.prompt.items.iter().map(|i| i.tokens(&counting)).sum();
+    let (mut tokens, mut usd) = (0, listed.filter(|m| m.is_priced()).map(|_| 0.0));
+    for input in new().map(size) {
+        tokens += input;
+        let usage = Usage { input, output: OUTPUT, ..Usage::default() };
+        usd = usd.zip(listed).map(|(usd, m)| usd + model::cost(m, &usage).total());
+    }
     let price = usd.map_or("its price is not known".into(), |usd| format!("about ${usd:.2}"));
+    let (all, recorded) = (requests.len(), requests.len() - new().count());
     report!(
-        "{} questions to {}, {} of them answered in the cassette; the others have {} tokens: {price}",
-        asked.len(),
-        args.model,
-        asked.len() - new.len(),
-        sizes.iter().sum::<u64>()
+        "{all} questions to {}, {recorded} of them answered in the cassette; the others have \
+         {tokens} tokens: {price}",
+        args.model
     );
     match usd {
         Some(usd) if usd > args.max_usd => bail!(
             "this is more than --max-usd {}; ask fewer --questions, name fewer strategies, or raise it",
             args.max_usd
         ),
-        None if !new.is_empty() && !endpoint.is_local() => bail!(
+        None if recorded < all && !endpoint.is_local() => bail!(
             "--max-usd cannot be checked: {} has no price in the list of models; add it with \
              --models FILE (docs/config.md)",
             args.model
         ),
         _ => Ok(()),
     }
-}
-
-/// Asks the questions, some at a time, and returns the answers in their order.
-fn answers(endpoint: &Endpoint, asked: &[Asked]) -> Result<Vec<String>, String> {
-    let mut out = Vec::new();
-    for some in asked.chunks(AT_ONCE) {
-        let answers: Vec<_> = thread::scope(|scope| {
-            let ask = |a| scope.spawn(move || endpoint.answer(a));
-            let asking: Vec<_> = some.iter().map(|a| ask(&a.prompt)).collect();
-            let failed = || Err("a thread that failed".to_string());
-            asking.into_iter().map(|t| t.join().unwrap_or_else(|_| failed())).collect()
-        });
-        for answer in answers {
-            out.push(answer?.text);
-        }
-    }
-    Ok(out)
-}
-
-/// Returns a row per strategy with its answers.
-fn scored(
-    specs: &[Spec],
-    sessions: &[ReplayedSession],
-    chosen: &[ProbeQuestion],
-    asked: Vec<Asked>,
-    answers: Vec<String>,
-) -> Vec<ProbeRow> {
-    let empty = |spec: &Spec| {
-        let strategy = spec.label();
-        let own = sessions.iter().flat_map(|s| s.rows.iter().filter(|(l, _)| *l == strategy));
-        let own = own.map(|(_, full)| {
-            Recall::over(full.replayed.record.facts.iter().filter(|f| FactRecord::is_need(f)))
-        });
-        ProbeRow { recall: Recall::pooled(own), strategy, answers: Vec::new() }
-    };
-    let mut rows: Vec<ProbeRow> = specs.iter().map(empty).collect();
-    for (Asked { strategy, question, is_present, .. }, text) in asked.into_iter().zip(answers) {
-        let is_right = is_right(&chosen[question], &text);
-        let row = rows.iter_mut().find(|row| row.strategy == strategy);
-        let answer = ProbeAnswer { question, is_present, is_right, text };
-        row.into_iter().for_each(|row| row.answers.push(answer.clone()));
-    }
-    rows.retain(|row| !row.answers.is_empty());
-    rows
 }

@@ -11,7 +11,7 @@ use crate::common::CommandFolder;
 use crate::sdks::Serving;
 
 /// Lines of four tool results, each with the literal of its fact.
-const SHOWN: [(&str, &str); 4] = [
+const LINES: [(&str, &str); 4] = [
     ("the server listens on port 8443 by default", "8443"),
     ("all tokens come from vault.local every morning", "vault.local"),
     ("please report problems to ticket HARBOR-17 only", "HARBOR-17"),
@@ -24,7 +24,7 @@ fn session() -> String {
         json!({"type": "session", "version": 1, "id": "s", "model": "claude-haiku-4-5"}),
         json!({"type": "user", "id": "u1", "text": "look around"}),
     ];
-    for (i, (line, _)) in SHOWN.iter().enumerate() {
+    for (i, (line, _)) in LINES.iter().enumerate() {
         let call = json!({"id": format!("c{i}"), "name": "read", "arguments": "{}"});
         lines.push(json!({"type": "assistant", "id": format!("a{i}"), "calls": [call]}));
         lines.push(json!({"type": "tool", "call_id": format!("c{i}"), "output": line}));
@@ -32,7 +32,7 @@ fn session() -> String {
     lines.push(json!({"type": "assistant", "id": "a4", "text": "done"}));
     lines.push(json!({"type": "user", "id": "u2", "text": "write all of it down"}));
     lines.push(json!({"type": "assistant", "id": "a5", "text": "written"}));
-    for (i, (_, literal)) in SHOWN.iter().enumerate() {
+    for (i, (_, literal)) in LINES.iter().enumerate() {
         lines.push(json!({"type": "fact", "id": format!("f{i}"), "kind": "value",
             "tokens": [literal], "arises": format!("c{i}"), "needs": ["u2"]}));
     }
@@ -90,7 +90,7 @@ fn body(connection: &mut TcpStream) -> Vec<u8> {
 
 /// Returns the literal that a question asks for.
 fn expected(question: &str) -> &'static str {
-    let (_, literal) = SHOWN
+    let (_, literal) = LINES
         .iter()
         .find(|(line, literal)| question.contains(&line.replace(literal, "____")))
         .unwrap_or_else(|| panic!("{question}"));
@@ -115,7 +115,7 @@ fn reader(conversation: &str, question: &str) -> String {
 const PROBE: &str = "probe s.jsonl --strategy reference --strategy observation-masking:keep=2 \
     --model claude-haiku-4-5";
 
-/// Returns what the command prints about a model.
+/// Returns the table of a model.
 fn printed(model: fn(&str, &str) -> String) -> String {
     let here = CommandFolder::with("s.jsonl", session());
     let server = FakeModel::start(model);
