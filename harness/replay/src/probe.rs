@@ -137,15 +137,10 @@ fn question(session: &Session, fact: &Fact, lines: &HashSet<&str>) -> Option<(St
     if others.into_iter().any(|other| !literal(expected).occurs_in(other)) {
         return None;
     }
-    let place = match entry {
-        Entry::User(_) => "message of the user",
-        Entry::Tool(_) => "tool result",
-        _ => "message of yours",
-    };
     let [before, after] = [before, after].map(|text| text.replace(&**expected, "____"));
     let text = format!(
-        "Answer from the conversation above, without calling a tool. Earlier, a {place} had this \
-         line. A part of it is replaced by ____:\n\n{before}____{after}\n\nGive the \
+        "Answer from the conversation above, without calling a tool. Earlier, a message or tool \
+         result had this line. A part of it is replaced by ____:\n\n{before}____{after}\n\nGive the \
          text in place of ____. Reply with it only, or with \"unknown\" if you do not see it above."
     );
     (!literal(expected).occurs_in(&text)).then(|| (text, expected.clone()))

@@ -9,7 +9,7 @@ use ctxbench_core::usage::Usage;
 use ctxbench_mock::summarise::endpoint::{Address, Cassette, Endpoint, Key};
 use ctxbench_os::block_on;
 use ctxbench_provider::Prompt;
-use ctxbench_replay::probe::{Candidate, RowContext, candidates, choose, is_right, prompt};
+use ctxbench_replay::probe::{RowContext, candidates, choose, is_right, prompt};
 use ctxbench_replay::{Options, Replayed, models, replay_in_full};
 use ctxbench_reports::probe::{Probe, ProbeAnswer, ProbeRow};
 use ctxbench_reports::record::{FactRecord, Recall, Status};
@@ -69,15 +69,6 @@ pub(crate) struct ProbeArgs {
     json: bool,
 }
 
-/// A question about the context of a row.
-struct ProbeRequest {
-    strategy: String,
-    /// Index of the question.
-    question: usize,
-    is_present: bool,
-    prompt: Prompt,
-}
-
 pub(crate) fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
     ctxbench_os::shutdown::exit_on_signals();
     let specs = args.chosen.specs()?;
@@ -106,28 +97,35 @@ pub(crate) fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
              session with facts (`ctxbench run SESSION` shows its recall)"
         );
     }
-    let requests: Vec<_> = chosen.iter().enumerate().flat_map(requests).collect();
+    let pairs: Vec<(usize, &RowContext)> = chosen
+        .iter()
+        .enumerate()
+        .flat_map(|(i, c)| c.contexts.iter().map(move |row| (i, row)))
+        .collect();
+    let text = |i: usize| &chosen[i].question.text;
+    let prompts: Vec<_> = pairs.iter().map(|(i, row)| prompt(&row.blocks, text(*i))).collect();
     if !args.cassette.offline {
-        check_cost(args, &endpoint, listed, &requests)?;
+        check_cost(args, &endpoint, listed, &prompts)?;
     }
-    let answer = |request: &ProbeRequest| endpoint.answer(&request.prompt).map(|reply| reply.text);
-    let answers = requests.iter().map(answer).collect::<Result<Vec<_>, _>>().map_err(|why| {
+    let answer = |prompt| endpoint.answer(prompt).map(|reply| reply.text);
+    let answers = prompts.iter().map(answer).collect::<Result<Vec<_>, _>>().map_err(|why| {
         CheckFailed(format!("no answer for {why}; answers until then are in the cassette"))
     })?;
     let row = |spec: &Spec| {
         let strategy = spec.label();
-        let own = requests.iter().zip(&answers).filter(|(r, _)| r.strategy == strategy);
-        let answer = |(request, text): (&ProbeRequest, &String)| {
-            let ProbeRequest { question, is_present, .. } = *request;
-            let is_right = is_right(&chosen[question].question, text);
-            ProbeAnswer { question, is_present, is_right, text: text.clone() }
+        let own = pairs.iter().zip(&answers).filter(|((_, row), _)| row.strategy == strategy);
+        let answer = |(&(question, row), text): (&(usize, &RowContext), &String)| ProbeAnswer {
+            question,
+            is_present: row.is_present,
+            is_right: is_right(&chosen[question].question, text),
+            text: text.clone(),
         };
         let answers: Vec<_> = own.map(answer).collect();
         let recall = Recall::pooled(recalls.remove(&strategy)?.into_iter());
         (!answers.is_empty()).then_some(ProbeRow { strategy, recall, answers })
     };
     let rows = specs.iter().filter_map(row).collect();
-    let questions = chosen.into_iter().map(|c| c.question).collect();
+    let questions = chosen.iter().map(|c| c.question.clone()).collect();
     let found = Probe { model: args.model.clone(), questions, rows, notes };
     if args.json { print_json(&found) } else { print(&found.to_text()) }
 }
@@ -146,7 +144,7 @@ fn rows(
             notes.push(format!("Left out: {} in {}: {why}.", spec.label(), scenario.id));
         };
         if let Some(why) = spec.unfit(model) {
-            leave_out(&why.to_string());
+            leave_out(why);
             continue;
         }
         let row = block_on(replay_in_full(scenario, spec, model, options))?.replayed;
@@ -159,28 +157,17 @@ fn rows(
     Ok(rows)
 }
 
-/// Returns the requests for a question with its index, one per context.
-fn requests((question, candidate): (usize, &Candidate)) -> Vec<ProbeRequest> {
-    let request = |row: &RowContext| ProbeRequest {
-        strategy: row.strategy.clone(),
-        question,
-        is_present: row.is_present,
-        prompt: prompt(&row.blocks, &candidate.question.text),
-    };
-    candidate.contexts.iter().map(request).collect()
-}
-
 /// Prints an estimate of the cost of the questions without a recorded answer, and refuses a higher one
 /// than the limit.
 fn check_cost(
     args: &ProbeArgs,
     endpoint: &Endpoint,
     listed: Option<&Model>,
-    requests: &[ProbeRequest],
+    prompts: &[Prompt],
 ) -> anyhow::Result<()> {
-    let new = || requests.iter().filter(|r| !endpoint.has_answer(&r.prompt));
+    let new = || prompts.iter().filter(|p| !endpoint.has_answer(p));
     let counting = listed.map_or(Counting::O200K, |m| m.counting);
-    let size = |r: &ProbeRequest| r.prompt.items.iter().map(|i| i.tokens(&counting)).sum();
+    let size = |p: &Prompt| p.items.iter().map(|i| i.tokens(&counting)).sum();
     let (mut tokens, mut usd) = (0, listed.filter(|m| m.is_priced()).map(|_| 0.0));
     for input in new().map(size) {
         tokens += input;
@@ -188,7 +175,7 @@ fn check_cost(
         usd = usd.zip(listed).map(|(usd, m)| usd + model::cost(m, &usage).total());
     }
     let price = usd.map_or("its price is not known".into(), |usd| format!("about ${usd:.2}"));
-    let (all, recorded) = (requests.len(), requests.len() - new().count());
+    let (all, recorded) = (prompts.len(), prompts.len() - new().count());
     report!(
         "{all} questions to {}, {recorded} of them answered in the cassette; the others have \
          {tokens} tokens: {price}",
