@@ -28,6 +28,7 @@ mod metrics;
 pub mod next;
 mod page;
 mod plots;
+pub mod probe;
 pub mod record;
 mod recorded;
 mod results_file;

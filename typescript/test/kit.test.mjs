@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { keep, strategy } from '../dist/index.js';
 import { Harness, USAGE, calls, initialize, result, says, start, user } from './harness.mjs';
@@ -306,4 +310,29 @@ test('a constant in tokens is scaled', async () => {
   );
   await harness.context(three);
   assert.deepEqual(seen, [1200, null]);
+});
+
+const PROGRAM = process.env.CTXBENCH_PROGRAM;
+
+test('generational costs and recalls the same as the built-in one', { skip: !PROGRAM }, () => {
+  const path = (name) => new URL(`../../${name}`, import.meta.url).pathname;
+  const limits = 'young=2,journal=2000,rent=1';
+  const out = mkdtempSync(join(tmpdir(), 'ctxbench-'));
+  try {
+    execFileSync(PROGRAM, [
+      'run', path('tests/data/recordings/pi/pi-mono-large-session.jsonl'),
+      '--transport', 'direct', '--config', 'none', '--calibrate', 'off', '--out', out,
+      '--strategy', 'reference', '--strategy', `generational:${limits}`,
+      '--strategy', `js=exec{${limits}}:node ${path('typescript/examples/generational.mjs')}`,
+    ], { stdio: 'pipe' });
+    const { runs } = JSON.parse(readFileSync(join(out, 'results.json'), 'utf8'));
+    const [ours, theirs] = ['generational', 'js'].map((name) => {
+      const { requests, facts, status } = runs.find((r) => r.strategy.name === name);
+      return { requests, facts, status };
+    });
+    assert.equal(ours.status, 'completed');
+    assert.deepEqual(theirs, ours);
+  } finally {
+    rmSync(out, { recursive: true });
+  }
 });

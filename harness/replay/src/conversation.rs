@@ -11,6 +11,7 @@ use ctxbench_reports::record::{
 };
 use ctxbench_util::plural::pluralize;
 
+use super::probe::NeedContexts;
 use super::rewinds::Compared;
 
 /// A conversation that its world measures and the replay takes at the end.
@@ -41,6 +42,8 @@ pub(super) struct Conversation {
     pub(super) steps: u64,
     /// All pairs of a fact and a need; those that were checked have a request.
     pub(super) facts: Vec<FactRecord>,
+    /// Contexts at the needs, if the replay keeps them.
+    pub(super) contexts: Option<NeedContexts>,
     /// History of each fact; empty for subagents.
     pub(super) lives: Vec<FactLife>,
     /// Requests in order; the number of a request is its index.

@@ -22,6 +22,7 @@ mod path;
 mod play;
 pub mod point;
 mod prefix;
+pub mod probe;
 mod recall;
 mod record;
 pub mod recorded;

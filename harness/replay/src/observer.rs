@@ -23,6 +23,7 @@ use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 use super::conversation::{Conversation, SharedConversation};
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, SharedPrefix};
+use super::probe::NeedContexts;
 use super::recall::RecallTracker;
 use super::rewinds::Rewinds;
 use super::trace::Tracer;
@@ -98,6 +99,7 @@ impl Observer {
             by_request: start.by_request,
             all_steps: path.steps,
             facts,
+            contexts: scene.keeps_events.then(NeedContexts::new),
             lives: agent.map_or_else(|| known.lives(session).to_vec(), |_| Vec::new()),
             ..Conversation::default()
         };

@@ -11,6 +11,7 @@ use ctxbench_reports::record::RunRecord;
 use ctxbench_session::calibration::Calibrate;
 
 use crate::memory::Prefixes;
+use crate::probe::NeedContexts;
 use crate::resume::Loading;
 use crate::watch::{Observations, Watch};
 
@@ -66,6 +67,8 @@ impl Default for Options {
 pub struct Replayed {
     /// Measured figures, except those that need other runs, such as savings.
     pub record: RunRecord,
+    /// Contexts at the needs of the main conversation; empty unless replayed in full.
+    pub contexts: NeedContexts,
     /// One JSON line per request.
     pub trace: Vec<String>,
     /// Wall-clock time of a row of a run; not part of results.

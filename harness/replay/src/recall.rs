@@ -9,7 +9,7 @@ use ctxbench_core::request::Request;
 use ctxbench_reports::record::{CompactionRecord, FactMove, FactPlace, FactRecord};
 use ctxbench_session::fact::{FactKind, Match};
 
-use super::conversation::SharedConversation;
+use super::conversation::{Conversation, SharedConversation};
 use super::facts::{FactBook, Sightings, fact_place, readable};
 use super::needs::Needs;
 use super::path::Path;
@@ -124,7 +124,9 @@ impl RecallTracker {
     /// Checks the facts that are needed now against the blocks that the model was shown.
     fn measure_needs(&mut self, request: u64, step: &str, shown: &[Arc<Block>]) {
         for (pairs, by_user) in self.needs.take(step) {
-            let seen = self.book.sightings(shown, newest_user(shown).filter(|_| by_user));
+            let without = newest_user(shown).filter(|_| by_user);
+            let seen = self.book.sightings(shown, without);
+            self.keep_contexts(&pairs, shown, without);
             for at in pairs {
                 let pair = self.needs.pair(at);
                 let sighting = seen.fact(pair.fact);
@@ -142,6 +144,17 @@ impl RecallTracker {
                 record.exposed = pair.exposed;
                 record.compactions_before = self.compactions_seen;
             }
+        }
+    }
+
+    /// Keeps the context at these pairs, if the replay keeps contexts.
+    fn keep_contexts(&self, pairs: &[usize], shown: &[Arc<Block>], without: Option<MessageId>) {
+        let mut log = self.log.lock();
+        let Conversation { contexts: Some(contexts), facts, .. } = &mut *log else { return };
+        let is_shown = |b: &&Arc<Block>| Some(b.message) != without;
+        let context: Arc<[Arc<Block>]> = shown.iter().filter(is_shown).cloned().collect();
+        for record in pairs.iter().map(|at| &facts[*at]) {
+            contexts.insert((record.fact.clone(), record.need.clone()), context.clone());
         }
     }
 

@@ -136,8 +136,10 @@ pub(crate) async fn replay_with(
         subagents: index,
         refused: seen.refused.clone(),
     };
-    let replayed = record::measured(&run, log.take(), agents);
-    (Replayed { seen, ..replayed }, engine)
+    let mut main = log.take();
+    let contexts = main.contexts.take().unwrap_or_default();
+    let replayed = record::measured(&run, main, agents);
+    (Replayed { seen, contexts, ..replayed }, engine)
 }
 
 /// Opens the transport to a provider of this scene's model.

@@ -22,6 +22,7 @@ mod memory;
 mod otel;
 mod output;
 mod private;
+mod probe;
 mod record;
 mod report;
 mod run;
@@ -77,7 +78,7 @@ Exit codes: 0 success, 1 a check failed or a row ended with an error, 2 wrong us
 
 /// Groups of commands in the help of `ctxbench`.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Compare strategies", &["run", "list", "show", "report", "explain", "compare"]),
+    ("Compare strategies", &["run", "list", "show", "report", "explain", "compare", "probe"]),
     ("Your own sessions", &["advise", "import", "compact", "memory"]),
     ("In CI", &["gate"]),
     ("Against real programs", &["drive", "record", "serve", "conform", "validate"]),
@@ -140,6 +141,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show the differences between two results
     Compare(gate::CompareArgs),
+    /// Ask a real model about facts in the contexts of strategies
+    Probe(probe::ProbeArgs),
     /// Fail when results are worse than a stored baseline
     Gate(gate::GateArgs),
     /// Write results in another format
@@ -258,6 +261,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         },
         Command::Explain(a) => explain::explain(&a),
         Command::Compare(a) => gate::compare(&a),
+        Command::Probe(a) => probe::probe(&a),
         Command::Gate(a) => gate::gate(&a),
         Command::Report(a) => report::report(&a),
         Command::Completions(a) => completions::completions(&a, root()),
@@ -401,7 +405,7 @@ mod tests {
         visible.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(visible, grouped);
-        assert!(visible.len() <= 16);
+        assert!(visible.len() <= 17);
     }
 
     #[test]

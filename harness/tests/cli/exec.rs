@@ -60,6 +60,26 @@ fn strategy_in_python_gives_same_records_on_all_scenarios() {
 
 #[test]
 #[ignore = "needs python3"]
+fn generational_in_python_makes_the_same_requests() {
+    let here = CommandFolder::new();
+    let sample = data("recordings/pi/pi-mono-large-session.jsonl");
+    let limits = "young=2,journal=2000,rent=1";
+    let ours = format!("generational:{limits}");
+    let theirs = format!("py={}", example("generational", &format!("{{{limits}}}")));
+    // Without a factor, a program can compute the sizes of lines from those of messages.
+    let sample = format!("{} --calibrate off", sample.display());
+    run(&here, &sample, &[ours, theirs, "reference".into()]);
+    let rows = here.runs("ctxbench-out");
+    let of = |name| measured(&rows, "pi-mono-large-session", name);
+    let (ours, theirs) = (of("generational"), of("py"));
+    for field in ["requests", "facts", "integrity", "status"] {
+        assert_eq!(ours[field], theirs[field], "{field}");
+    }
+    assert_eq!(ours["compactions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+#[ignore = "needs python3"]
 fn program_row_has_settings_version_and_trust() {
     let here = CommandFolder::new();
     let kept = format!("mine={}", example("keep_last", "{keep=[4,8]}"));

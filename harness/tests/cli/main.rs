@@ -38,6 +38,7 @@ mod models;
 mod monitoring;
 mod opencode_failures;
 mod output;
+mod probe;
 mod prompt_sizes;
 mod recompute;
 mod record;

@@ -69,6 +69,11 @@ impl Cassette {
         Ok(Cassette { path, offline, entries, gates: Mutex::default() })
     }
 
+    /// Returns whether the answer to a request is recorded.
+    pub(super) fn has(&self, hash: &str) -> bool {
+        self.entries.lock().is_ok_and(|entries| entries.contains_key(hash))
+    }
+
     /// Returns the answer to a request: the recorded one, or the result of `ask`, which is then
     /// recorded. Failures are not recorded.
     pub(super) fn answer(

@@ -17,11 +17,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ctxbench_provider::Prompt;
 use hyper::StatusCode;
 
 use super::{SetUpError, Summary, SummaryJob, Unwritten};
 use ctxbench_os::post::{AnswerLimits, post};
 use ctxbench_os::redact::without_secrets;
+use ctxbench_os::server_url::is_loopback;
 
 pub use address::Address;
 pub use cassette::Cassette;
@@ -101,11 +103,27 @@ impl Endpoint {
 
     /// Returns the recorded answer, or a new one, which is recorded.
     pub(super) fn write(&self, job: &SummaryJob<'_>) -> Result<Summary, Unwritten> {
-        let question = wire::Question::new(job.prompt, self.address.model.as_deref());
+        self.answer(job.prompt).map_err(|why| Unwritten(format!("no summary for {why}")))
+    }
+
+    /// Returns the recorded answer to a prompt, or a new one, which is recorded. An error names the
+    /// request.
+    pub fn answer(&self, prompt: &Prompt) -> Result<Summary, String> {
+        let question = wire::Question::new(prompt, self.address.model.as_deref());
         let hash = question.hash();
-        let fail = |why: String| Unwritten(format!("no summary for request {hash}: {why}"));
+        let fail = |why| format!("request {hash}: {why}");
         let entry = self.cassette.answer(&hash, || self.ask(&question, &hash)).map_err(fail)?;
         Ok(Summary { stop: wire::stop(&entry.stop), text: entry.reply })
+    }
+
+    /// Returns whether the answer to a prompt is recorded.
+    pub fn has_answer(&self, prompt: &Prompt) -> bool {
+        self.cassette.has(&wire::Question::new(prompt, self.address.model.as_deref()).hash())
+    }
+
+    /// Returns whether the server is on this machine.
+    pub fn is_local(&self) -> bool {
+        is_loopback(self.address.server.host())
     }
 
     /// Sends the request over the network. Secrets are removed from everything that the server

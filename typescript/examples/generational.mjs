@@ -1,0 +1,182 @@
+// Newest replies verbatim, before them a journal of exact lines: the built-in `generational`.
+// strategies/src/generational/README.md describes the rules. `journal` is in tokens.
+import { keep, run } from 'ctxbench';
+
+const HEADER =
+  '(Journal of earlier work: exact lines of messages, calls (>) and results; some are left out.)';
+const HIGH = 0.85, LOW = 0.6, STEPS = 6, LONGEST = 200;
+
+class Generational {
+  name = 'generational';
+  version = '1';
+  #paid = 0;
+  #requestedAt;
+  #lines = new Map();
+  #sizes = new Map();
+
+  async context(messages, ctx) {
+    // `ttl`: lifetime of cache entries, 5m or 1h.
+    const { young = 7, journal = 30_000, rent = 2, ttl = '5m' } = ctx.settings;
+    const limits = { young, journal, rent, ttl };
+    const { window } = ctx.model;
+    const used = await ctx.countTokens();
+    const limit = Math.trunc(window * HIGH);
+    let plan, trigger;
+    if (ctx.reason === 'overflow') {
+      if (ctx.attempt > 4) return undefined;
+      plan = await this.#shrink(messages, ctx, used, Math.trunc(window * LOW / ctx.attempt), limits);
+    } else if (used > limit) {
+      trigger = { check: 'before_request', believed: used, limit };
+      plan = await this.#shrink(messages, ctx, used, Math.trunc(window * LOW), limits);
+    } else {
+      plan = await this.#plan(messages, ctx, young, journal, false);
+      if (plan && !this.#isDue(ctx, used, plan, limits)) plan = undefined;
+    }
+    this.#requestedAt = ctx.now;
+    if (plan) this.#paid = 0;
+    const shown = plan ? plan.messages : messages;
+    const ends = shown.filter((m, i) => !shown[i + 1] || isReply(m) !== isReply(shown[i + 1])).slice(-2);
+    const journals = shown.filter((m) => isJournal(m) && m.id);
+    const marked = shown.filter((m) => m === journals.at(-1) || ends.includes(m));
+    return keep(shown, {
+      trigger,
+      compaction: plan && { kind: 'clear', mechanism: 'collect' },
+      breakpoints: journals.length
+        ? ['system', ...marked.map((m) => m.id)].map((id) => ({ id, ttl }))
+        : undefined,
+    });
+  }
+
+  /** The messages after a collection of all but the newest `young` replies. */
+  async #plan(messages, ctx, young, budget, isTight) {
+    const replies = messages.flatMap((m, i) => (isReply(m) ? [i] : []));
+    if (replies.length <= Math.max(young, 1)) return undefined;
+    const first = replies.at(-Math.max(young, 1));
+    const asked = messages.findLast(isAsked);
+    const pieces = [];
+    const known = new Set();
+    for (const m of messages.slice(0, first)) {
+      if (isAsked(m) && (!isTight || m === asked)) {
+        pieces.push({ stays: true, messages: [m], lines: [] });
+        continue;
+      }
+      const isNew = (line) => !known.has(line.trim()) && known.add(line.trim());
+      const lines = this.#read(m).filter(isNew);
+      const last = pieces.at(-1);
+      if (last && !last.stays && !isJournal(m)) last.lines.push(...lines);
+      else pieces.push({ stays: isJournal(m), isJournal: isJournal(m), messages: [m], lines });
+    }
+    pieces.push({ stays: true, messages: messages.slice(first), lines: [] });
+    const empty = await ctx.countTokens([]);
+    const overhead = (await this.#size(ctx, 'a', empty)) - 1;
+    const measure = async () => {
+      for (const p of pieces) {
+        if (p.stays) {
+          p.size = (await ctx.countTokens(p.messages)) - empty;
+          continue;
+        }
+        p.size = overhead;
+        for (const line of p.lines) p.size += (await this.#size(ctx, line, empty)) - overhead + 1;
+      }
+    };
+    await measure();
+    if (sum(pieces.filter((p) => !p.stays || p.isJournal)) > budget) {
+      const kept = new Set();
+      let room = Math.trunc(budget / 2) - overhead;
+      for (const line of pieces.flatMap((p) => p.lines).reverse()) {
+        room -= (await this.#size(ctx, line, empty)) - overhead + 1;
+        if (room < 0) break;
+        kept.add(line.trim());
+      }
+      for (const p of pieces) {
+        p.stays &&= !p.isJournal;
+        p.lines = p.lines.filter((line) => kept.has(line.trim()));
+      }
+      await measure();
+    }
+    const changed = pieces.findIndex((p) => !p.stays);
+    return {
+      messages: pieces.flatMap((p) => (p.stays ? p.messages : journalOf(p.lines))),
+      after: empty + sum(pieces),
+      rewritten: changed < 0 ? 0 : sum(pieces.slice(changed)),
+    };
+  }
+
+  /** Tokens of a message with this text. */
+  async #size(ctx, text, empty) {
+    if (!this.#sizes.has(text)) {
+      const tokens = await ctx.countTokens([{ role: 'user', content: text }]);
+      this.#sizes.set(text, tokens - empty);
+    }
+    return this.#sizes.get(text);
+  }
+
+  /** Whether the garbage has cost `rent` times the collection, or the cache is cold. */
+  #isDue({ model: { prices, cache }, now }, used, { after, rewritten }, { rent, ttl }) {
+    const garbage = Math.max(0, used - after);
+    this.#paid += garbage * prices.cache_read;
+    const write = ttl === '1h' ? prices.cache_write_1h : prices.cache_write_5m;
+    const lifetime = ttl === '1h' ? cache.lifetime_1h_ms : cache.lifetime_5m_ms;
+    const isCold = now - (this.#requestedAt ?? now) > lifetime;
+    const fee = rewritten * (write - prices.cache_read);
+    return garbage >= 0.02 * used && (isCold || this.#paid >= rent * fee);
+  }
+
+  /** Collects with smaller and smaller limits, until the view has `target` tokens. */
+  async #shrink(messages, ctx, used, target, { young, journal }) {
+    let last;
+    for (let step = 0; step < STEPS; step++) {
+      const budget = Math.min(journal, Math.trunc(ctx.model.window / 2)) >> step;
+      last = (await this.#plan(messages, ctx, young >> step, budget, step >= 2)) ?? last;
+      if (last && last.after <= target) break;
+    }
+    return last && last.after < used ? last : undefined;
+  }
+
+  /** The lines of a message; the text of a journal has them as they are. */
+  #read(m) {
+    if (!this.#lines.has(m.id)) {
+      const lines = isJournal(m) ? textOf(m).split('\n').slice(1) : [...linesOf(m)];
+      this.#lines.set(m.id, lines.map((line) => line.trimEnd()).filter(Boolean));
+    }
+    return this.#lines.get(m.id);
+  }
+}
+
+const sum = (pieces) => pieces.reduce((total, p) => total + p.size, 0);
+const textOf = ({ content }) =>
+  typeof content === 'string' ? content : (content ?? []).map((c) => c.text ?? '').join('\n');
+const isReply = (m) => m.role === 'assistant';
+const isJournal = (m) => m.role === 'user' && textOf(m).startsWith(HEADER);
+const isAsked = (m) => m.role === 'user' && !isJournal(m);
+const journalOf = (lines) =>
+  lines.length ? [{ role: 'user', content: [HEADER, ...lines].join('\n') }] : [];
+const isShort = (line) => Buffer.byteLength(line) <= LONGEST;
+
+/** Text as it is, calls in short form, results without line numbers. */
+function* linesOf(m) {
+  if (m.role === 'tool') return yield* textOf(m).split('\n').map(unnumbered).filter(isShort);
+  yield* textOf(m).split('\n');
+  for (const { function: { name, arguments: given } } of m.tool_calls ?? []) {
+    const plain = Object.entries(parsed(given)).map(([k, v]) =>
+      [k, typeof v === 'string' ? v : JSON.stringify(v)]);
+    const fits = ([, v]) => !v.includes('\n') && isShort(v);
+    yield `> ${name}${plain.filter(fits).map(([k, v]) => ` ${k}=${v}`).join('')}`;
+    for (const [, v] of plain.filter((p) => !fits(p))) yield* v.split('\n').filter(isShort);
+  }
+}
+
+function parsed(given) {
+  try {
+    return JSON.parse(given);
+  } catch {
+    return { input: given };
+  }
+}
+
+/** The line without the number that a tool wrote before it. */
+function unnumbered(line) {
+  return /^\s*\d+(?:→|\t|\||: )(.*)$/s.exec(line)?.[1] ?? line;
+}
+
+run(new Generational());
