@@ -355,6 +355,7 @@ impl Driven {
         ]);
         let filled = scratch.furnish(&self.agent, &fill, &self.plan.outputs);
         filled.map_err(failed_to("fill the scratch folder"))?;
+        scratch.isolate(server.address()).map_err(failed_to("start the relay to the server"))?;
         let serving = tokio::spawn(server.run(std::future::pending()));
         let patience = Patience { limit: options.timeout, director: director.clone() };
         let ended = self.converse(&fill, scratch, patience).await;
