@@ -152,8 +152,11 @@ const examples = {
       { messages: ['m1'], tools: [] }, { messages: ['m1'], tools: [{ name: 'note' }] },
       { messages: ['m1'], max_tokens: -1 }, { messages: ['m1'], temperature: 0 }],
   ],
-  'complete.result': [[completion, { task: 0 }, { ...completion, content: [
-    { type: 'tool_use', id: 'call_1', name: 'note', input: {} }] }], [{}, { ...completion, usage: null }]],
+  'complete.result': [
+    [completion, { task: 0 }, { ...completion, content: [
+      { type: 'tool_use', id: 'call_1', name: 'note', input: {} }] }],
+    [{}, { ...completion, usage: null }],
+  ],
   'complete.error': [
     [{ code: -32000, message: 'slow down', data: { class: 'rate_limited', status: 429 } },
       { code: -32602, message: '`messages` is empty' }],

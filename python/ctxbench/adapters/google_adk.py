@@ -128,7 +128,9 @@ class GoogleAdk(Strategy):
         return Event(
             id=m["id"],
             author=AGENT if m["role"] == "assistant" else "user",
-            content=types.Content(role="model" if m["role"] == "assistant" else "user", parts=parts),
+            content=types.Content(
+                role="model" if m["role"] == "assistant" else "user", parts=parts
+            ),
             invocation_id=f"turn-{self.turn}",
             timestamp=float(len(self.log.events) + 1),
         )

@@ -98,7 +98,11 @@ class Truncation(SemanticKernel):
 
 def message(m: dict[str, Any]) -> ChatMessageContent:
     content = m.get("content")
-    said = content if isinstance(content, str) else "\n".join(p.get("text") or "" for p in content or [])
+    said = (
+        content
+        if isinstance(content, str)
+        else "\n".join(p.get("text") or "" for p in content or [])
+    )
     if m["role"] == "tool":
         items: list[Any] = [FunctionResultContent(id=m["tool_call_id"], name="tool", result=said)]
     else:
@@ -106,7 +110,9 @@ def message(m: dict[str, Any]) -> ChatMessageContent:
         for call in m.get("tool_calls") or []:
             function = call["function"]
             items.append(
-                FunctionCallContent(id=call["id"], name=function["name"], arguments=function["arguments"])
+                FunctionCallContent(
+                    id=call["id"], name=function["name"], arguments=function["arguments"]
+                )
             )
     return ChatMessageContent(role=m["role"], items=items, metadata={"id": m["id"]})
 

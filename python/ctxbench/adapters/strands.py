@@ -150,12 +150,19 @@ def parts(content: Any) -> list[dict[str, Any]]:
         if "toolUse" in b:
             call = b["toolUse"]
             made.append(
-                {"type": "tool_use", "id": call["toolUseId"], "name": call["name"], "input": call["input"]}
+                {
+                    "type": "tool_use",
+                    "id": call["toolUseId"],
+                    "name": call["name"],
+                    "input": call["input"],
+                }
             )
         elif "toolResult" in b:
             result = b["toolResult"]
             inner = parts(result["content"])
-            made.append({"type": "tool_result", "tool_use_id": result["toolUseId"], "content": inner})
+            made.append(
+                {"type": "tool_result", "tool_use_id": result["toolUseId"], "content": inner}
+            )
         else:
             made.append({"type": "text", "text": b["text"]})
     return made
