@@ -112,7 +112,7 @@ def text(content: Any) -> str:
     return "\n".join(p.get("text") or "" for p in content)
 
 
-KINDS: dict[str, type] = {"memory": Recent, "buffer": Buffer, "summary": Summary}
+KINDS: dict[str, type[Strategy]] = {"memory": Recent, "buffer": Buffer, "summary": Summary}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in KINDS:

@@ -117,7 +117,7 @@ def message(m: dict[str, Any]) -> ChatMessageContent:
     return ChatMessageContent(role=m["role"], items=items, metadata={"id": m["id"]})
 
 
-KINDS: dict[str, type] = {"summarization": Summarization, "truncation": Truncation}
+KINDS: dict[str, type[Strategy]] = {"summarization": Summarization, "truncation": Truncation}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in KINDS:

@@ -1,9 +1,9 @@
 """Conversation managers of Strands Agents, unmodified:
 `python3 -m ctxbench.adapters.strands summarizing|sliding-window`.
 
-What runs is `reduce_context(…)` after a refused prompt and `apply_management(…)` at the end of a
-turn, on one list of messages, as its `Agent` calls them. With `compression_threshold` it also runs
-before a request above that share of the window, by the provider's count.
+What runs is `reduce_context(…)` after a refused prompt and `apply_management(…)` at the end of
+a turn, on one list of messages, as its `Agent` calls them. With `compression_threshold` it also
+runs before a request above that share of the window, by the provider's count.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def parts(content: Any) -> list[dict[str, Any]]:
     return made
 
 
-KINDS: dict[str, type] = {"summarizing": Summarizing, "sliding-window": SlidingWindow}
+KINDS: dict[str, type[Strategy]] = {"summarizing": Summarizing, "sliding-window": SlidingWindow}
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in KINDS:

@@ -82,9 +82,7 @@ class Player:
         except Broken as e:
             self.report.problems.append(f"{self._at}: {e}")
         except Over:
-            self.report.notes.append(
-                f"with {self._at} a row would end, so nothing more was asked"
-            )
+            self.report.notes.append(f"with {self._at} a row would end, so nothing more was asked")
         if hasattr(self, "_process"):
             errors = self._process.kill()
             if self.report.problems:
@@ -393,7 +391,9 @@ class Player:
             field = (schema.get("required") or [""])[0]
             is_list = schema.get("properties", {}).get(field, {}).get("type") == "array"
             given = {field: [SUMMARY] if is_list else SUMMARY}
-            content = [{"type": "tool_use", "id": "call_1", "name": tools[0]["name"], "input": given}]
+            content = [
+                {"type": "tool_use", "id": "call_1", "name": tools[0]["name"], "input": given}
+            ]
         return {"content": content, "usage": usage, "stop_reason": stop}
 
     def _count(self, entries: Json) -> int:
