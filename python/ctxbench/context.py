@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Sequence, overload
+from typing import Any, Literal, Sequence, Union, overload
 
 from .answer import Entry, Message
 from .session import Call, Model, Session, Usage, pick
 from .state import State
 from .wire import MODEL, ProtocolError, RemoteError, Wire
 
-Reason = Literal["turn", "step", "overflow", "manual", "idle", "resume"]
+Reason = Literal["turn", "step", "overflow", "manual", "idle", "after_turn", "resume"]
 Which = Literal["main", "summary"]
+#: True for those of the session, or your own: `name`, `description`, `input_schema`.
+Tools = Union[bool, Sequence[dict[str, Any]]]
 
 
 class ModelError(Exception):
@@ -35,7 +37,7 @@ class Reply:
     """What the model answered to `complete`."""
 
     def __init__(self, result: dict[str, Any]) -> None:
-        #: List of `{"type": "text", "text": …}`.
+        #: List of `{"type": "text", "text": …}`, or of `tool_use` with `name` and `input`.
         self.content: list[dict[str, Any]] = result["content"]
         self.usage: Usage = pick(Usage, result["usage"])
         self.stop_reason: str = result["stop_reason"]
@@ -44,6 +46,12 @@ class Reply:
     def text(self) -> str:
         """All of its text."""
         return "".join(c["text"] for c in self.content if c.get("type") == "text")
+
+    @property
+    def call(self) -> dict[str, Any] | None:
+        """The arguments with which the model calls your first tool, if you gave tools."""
+        inputs = [c["input"] for c in self.content if c.get("type") == "tool_use"]
+        return inputs[0] if inputs else None
 
 
 class Task:
@@ -134,7 +142,7 @@ class Context:
         messages: Sequence[Entry],
         *,
         system: str | bool | None = ...,
-        tools: bool = ...,
+        tools: Tools = ...,
         max_tokens: int | None = ...,
         model: Which = ...,
         background: Literal[False] = ...,
@@ -145,7 +153,7 @@ class Context:
         messages: Sequence[Entry],
         *,
         system: str | bool | None = ...,
-        tools: bool = ...,
+        tools: Tools = ...,
         max_tokens: int | None = ...,
         model: Which = ...,
         background: Literal[True],
@@ -156,7 +164,7 @@ class Context:
         messages: Sequence[Entry],
         *,
         system: str | bool | None = None,
-        tools: bool = False,
+        tools: Tools = False,
         max_tokens: int | None = None,
         model: Which = "main",
         background: bool = False,
@@ -164,14 +172,15 @@ class Context:
         """Asks the model, through the provider of the run: billed, cached, waited for.
 
         `system` and `tools` True show those of the session, so that messages of the conversation
-        are read from its prompt cache. In the `background` the conversation continues, and the
+        are read from its prompt cache. Of tools of your own the model calls the first: `Reply.call`
+        has its arguments. In the `background` the conversation continues, and the
         answer is a `Task`. Raises `ModelError`.
         """
         params: dict[str, Any] = {"messages": [self._state.entry(m) for m in messages]}
         if system is not None and system is not False:
             params["system"] = system
         if tools:
-            params["tools"] = True
+            params["tools"] = True if tools is True else list(tools)  # type: ignore[arg-type]
         if max_tokens is not None:
             params["max_tokens"] = max_tokens
         if model != "main":

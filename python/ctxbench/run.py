@@ -195,17 +195,18 @@ class Program:
         self._ctx = Context(self._wire, session, self._state)
         self._strategy.start(session)
         strategy = self._strategy
-        return {
+        answer = {
             "name": strategy.name or kind.__name__,
             "version": strategy.version,
             "dialect": strategy.dialect,
             "moments": kind.moments(),
         }
+        return {**answer, "join_results": True} if strategy.join_results else answer
 
     def _context(self, params: dict[str, Any]) -> dict[str, Any]:
         self._ctx._told(params)
         moment = params["reason"]
-        if moment not in ("overflow", "manual", "idle"):
+        if moment not in ("overflow", "manual", "idle", "after_turn"):
             moment = "context"
         try:
             said = getattr(self._strategy, moment)(self._ctx)

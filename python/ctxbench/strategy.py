@@ -27,6 +27,8 @@ class Strategy:
     dialect = "openai-chat"
     # `state`: an answer applies to all later requests. `request`: to one request.
     scope: Scope = "state"
+    #: With the dialect `anthropic`, the results of one reply are one message.
+    join_results = False
     session: Session
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -55,6 +57,10 @@ class Strategy:
 
     def idle(self, ctx: Context) -> Answer:
         """Nothing happened for `ctx.idle_ms`."""
+        return None
+
+    def after_turn(self, ctx: Context) -> Answer:
+        """The turn is over, and the answer applies to later requests; None for no change."""
         return None
 
     def admit(self, ctx: Context, message: Message) -> Message | None:
@@ -116,7 +122,7 @@ def checked(settings: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     return {k: fitting(k, v, known[k]) for k, v in settings.items()}
 
 
-MOMENTS = ("admit", "reply", "turn_end", "error", "rewind", "idle", "manual")
+MOMENTS = ("admit", "reply", "turn_end", "after_turn", "error", "rewind", "idle", "manual")
 REQUIRED = inspect.Parameter.empty
 
 
@@ -160,10 +166,10 @@ class FunctionStrategy:
         extra = options.pop("moments", ())
         options["name"] = options.get("name") or function.__name__.replace("_", "-")
         self.type: type[Strategy] = type(function.__name__, (_Function,), {"_of": self, **options})
-        if unknown := set(extra) - {"idle", "manual"}:
+        if unknown := set(extra) - {"after_turn", "idle", "manual"}:
             raise TypeError(
-                f"{function.__name__}: a function can be asked at the moments `idle` and "
-                f"`manual`, not {sorted(unknown)}; write a class for the others"
+                f"{function.__name__}: a function can be asked at the moments `after_turn`, `idle` "
+                f"and `manual`, not {sorted(unknown)}; write a class for the others"
             )
         for moment in extra:
             setattr(self.type, moment, lambda self, ctx: self.context(ctx))

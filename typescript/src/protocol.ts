@@ -58,7 +58,7 @@ export type StopReason =
   | 'end_turn' | 'tool_use' | 'max_tokens' | 'stop_sequence'
   | 'refusal' | 'compaction' | 'pause_turn' | 'window_exceeded';
 
-export type Reason = 'turn' | 'step' | 'overflow' | 'manual' | 'idle' | 'resume';
+export type Reason = 'turn' | 'step' | 'overflow' | 'manual' | 'idle' | 'after_turn' | 'resume';
 
 export type Prices = {
   input: number;
@@ -118,7 +118,7 @@ export type Details = {
 };
 
 export type Completion = {
-  content: { type: string; text?: string }[];
+  content: { type: string; text?: string; name?: string; input?: Record<string, unknown> }[];
   usage: Usage;
   stop_reason: StopReason;
 };

@@ -7,7 +7,7 @@ import { RpcError, Wire } from './wire.js';
 
 const MOMENTS = {
   admit: 'admit', reply: 'reply', turnEnd: 'turn_end', error: 'error', rewind: 'rewind',
-  idle: 'idle', manual: 'manual',
+  afterTurn: 'after_turn', idle: 'idle', manual: 'manual',
 } as const;
 
 export type Streams = { input?: Readable; output?: Writable };
@@ -75,6 +75,7 @@ class Server {
       version: strategy.version ?? '0',
       dialect,
       moments,
+      ...(strategy.joinResults && { join_results: true }),
     };
   }
 
@@ -86,6 +87,7 @@ class Server {
     const ask =
       moment.reason === 'manual' ? strategy.manual ?? strategy.context
       : moment.reason === 'idle' ? strategy.idle ?? strategy.context
+      : moment.reason === 'after_turn' ? strategy.afterTurn ?? strategy.context
       : strategy.context;
     const answer = await ask.call(strategy, messages, { ...this.session, ...moment });
     return state.answer(answer, strategy.scope, length);

@@ -6,12 +6,15 @@ import type {
 /** Messages of yours or of ctxbench, by themselves or by their ids, or a text to be asked. */
 export type Asked<M> = string | readonly (M | string)[];
 
+/** A tool of your own; the first gets the model's text in its first required text or list. */
+export type OwnTool = { name: string; description?: string; input_schema: object };
+
 export type Ask<M> = {
   messages: Asked<M>;
   /** A text, or `true` for the session's own; default none. */
   system?: string | true;
-  /** `true` for the session's own; default none. */
-  tools?: true;
+  /** `true` for the session's own, or yours, of which the model calls the first; default none. */
+  tools?: true | readonly OwnTool[];
   max_tokens?: number;
   model?: 'main' | 'summary';
 };
@@ -63,10 +66,13 @@ export interface Strategy<M = any> {
   version?: string;
   dialect?: Dialect;
   scope?: 'state' | 'request';
+  /** With the dialect `anthropic`: the results of one reply are one message. */
+  joinResults?: boolean;
   start?(session: Session<M>): Async<void>;
   context(messages: readonly M[], ctx: Context<M>): Async<Answer<M>>;
   manual?(messages: readonly M[], ctx: Context<M>): Async<Answer<M>>;
   idle?(messages: readonly M[], ctx: Context<M>): Async<Answer<M>>;
+  afterTurn?(messages: readonly M[], ctx: Context<M>): Async<Answer<M>>;
   /** The result of `call` before it enters: the same or `undefined` lets it in as it is. */
   admit?(message: M, session: Session<M>, call?: Call): Async<M | undefined | void>;
   reply?(reply: Reply, session: Session<M>): Async<void>;

@@ -88,7 +88,7 @@ const examples = {
   ],
   'initialize.result': [
     [started, { ...started, moments: ['admit', 'reply', 'turn_end', 'error', 'rewind', 'idle',
-      'manual'] }],
+      'manual', 'after_turn'], join_results: true }],
     [{ ...started, name: undefined }, { ...started, dialect: 'gemini' }, { ...started, more: 1 },
       { ...started, moments: ['overflow'] }, { ...started, moments: null }],
   ],
@@ -118,7 +118,11 @@ const examples = {
       { keep, breakpoints: ['m1'] }, { keep, breakpoints: [{ id: 'm1', ttl: '1d' }] },
       { keep, params: { temperature: 0 } }, { keep, params: null }],
   ],
-  'admit.params': [[{ id: 'm1', message }], [{ id: 'm1' }, { id: 1, message }]],
+  'admit.params': [
+    [{ id: 'm1', message, call: null },
+      { id: 'm1', message, call: { name: 'read', arguments: {} } }],
+    [{ id: 'm1', message }, { id: 1, message, call: null }],
+  ],
   'admit.result': [[{}, { message }], [{ message: 'short' }, { keep: ['m1'] }]],
   'reply.params': [[{ usage, stop_reason: 'tool_use' }], [{ usage }, { usage, stop_reason: 'x' }]],
   'reply.result': [[{}], [null, 'ok']],
@@ -141,12 +145,18 @@ const examples = {
     [{ messages: ['m1', { message }] },
       { messages: [{ message }], system: true, tools: true, max_tokens: 9, model: 'summary',
         background: true },
+      { messages: ['m1'], tools: [{ name: 'note', input_schema: {} }] },
       { messages: [{ message }], system: 'You sum up.' }, { messages: ['m1'], system: null }],
     [{}, { messages: [] }, { messages: 'hello' }, { messages: ['m1'], system: 1 },
       { messages: ['m1'], model: 'small' }, { messages: ['m1'], tools: null },
+      { messages: ['m1'], tools: [] }, { messages: ['m1'], tools: [{ name: 'note' }] },
       { messages: ['m1'], max_tokens: -1 }, { messages: ['m1'], temperature: 0 }],
   ],
-  'complete.result': [[completion, { task: 0 }], [{}, { ...completion, usage: null }]],
+  'complete.result': [
+    [completion, { task: 0 }, { ...completion, content: [
+      { type: 'tool_use', id: 'call_1', name: 'note', input: {} }] }],
+    [{}, { ...completion, usage: null }],
+  ],
   'complete.error': [
     [{ code: -32000, message: 'slow down', data: { class: 'rate_limited', status: 429 } },
       { code: -32602, message: '`messages` is empty' }],
@@ -210,7 +220,7 @@ const structs = {
   ContextAnswer: 'context.result', CompactionNote: 'compaction', TriggerNote: 'trigger',
   Breakpoint: 'breakpoint', RequestParams: 'request_params', Complete: 'complete.params',
   Collect: 'collect.params', CountTokens: 'count_tokens.params', LogMessage: 'log.params',
-  RpcError: 'error_object', ContextParams: 'context.params',
+  RpcError: 'error_object', OwnTool: 'own_tool', ContextParams: 'context.params',
 };
 for (const [name, where] of Object.entries(structs)) {
   test(`fields of ${where} are those of the type ${name}`, () => {

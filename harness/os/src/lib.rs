@@ -2,6 +2,8 @@
 //! scratch folders, HTTP on loopback, and the removal of secrets.
 
 pub mod accept;
+#[cfg_attr(not(target_os = "linux"), path = "no_loopback.rs")]
+pub mod loopback;
 pub mod post;
 mod process_group;
 pub mod redact;

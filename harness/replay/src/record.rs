@@ -4,7 +4,7 @@ use ctxbench_core::host::Event as Noted;
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
-    FactRecord, IntegrityFailure, Recall, RequestRecord, RunRecord, ScenarioInfo, Status,
+    FactRecord, IntegrityFailure, Recall, RequestRecord, Rule, RunRecord, ScenarioInfo, Status,
     StrategyInfo, Summary,
 };
 use ctxbench_scenarios::Scenario;
@@ -168,15 +168,22 @@ fn outcome(
     }
 }
 
+/// Returns the broken rules of a conversation. A refused prompt is none if the strategy then makes
+/// room and finishes: the refusals are counted.
+fn lasting(c: &Conversation) -> impl Iterator<Item = &IntegrityFailure> {
+    let is_completed = c.status().0 == Status::Completed;
+    c.integrity.iter().filter(move |f| !is_completed || f.rule != Rule::OverTheWindow)
+}
+
 fn integrity(
     run: &FinishedRun<'_>,
     main: &Conversation,
     parts: &[Option<Conversation>],
 ) -> Vec<IntegrityFailure> {
-    let mut out = main.integrity.clone();
+    let mut out: Vec<IntegrityFailure> = lasting(main).cloned().collect();
     for (agent, part) in run.subagents.all.iter().zip(parts) {
         let Some(part) = part else { continue };
-        out.extend(part.integrity.iter().map(|i| IntegrityFailure {
+        out.extend(lasting(part).map(|i| IntegrityFailure {
             request: i.request + part.offset,
             rule: i.rule,
             detail: format!("subagent {}: {}", agent.id, i.detail),

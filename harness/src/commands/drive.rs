@@ -26,7 +26,7 @@ use super::values::tokens;
 use ctxbench_agents::drive::agent::{self, Agent};
 use ctxbench_agents::drive::{self, DriveFault, DriveOptions, DriveOutcome, Proxy, Repeat};
 use ctxbench_mock::summarise::Summariser;
-use ctxbench_os::shutdown;
+use ctxbench_os::{loopback, shutdown};
 use ctxbench_replay::run::{Plan, results};
 
 #[derive(clap::Args)]
@@ -156,7 +156,15 @@ fn drive_one(
     (agent, options): &Ready,
     cases: &mut Option<Cases>,
 ) -> DriveOutcome {
-    report!("note: {} runs {}", agent.title, session.id);
+    match loopback::check() {
+        Ok(()) => report!("note: {} runs {}, without a network", agent.title, session.id),
+        Err(why) => report!(
+            "note: {} runs {} and can reach the network, since this system does not allow \
+             namespaces ({why})",
+            agent.title,
+            session.id
+        ),
+    }
     match drive::drive(session, agent, options) {
         Ok(driven) => {
             if let Some(folder) = &driven.kept {

@@ -44,6 +44,7 @@ use crate::choice::Choice;
 use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
+use ctxbench_os::loopback;
 use ctxbench_reports as reports;
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
@@ -181,7 +182,10 @@ pub fn main(own: &[&'static dyn Product]) -> ExitCode {
         return exit_code(Err(e.into()));
     }
     let mut root = root();
-    let mut arguments = std::env::args_os().collect();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|a| a == loopback::ENTER) {
+        return loopback::enter(&arguments[2..]);
+    }
     let mut file = None;
     if let Some(at) = find_command(&root, &mut arguments) {
         match config::configure(&root, &mut arguments, at) {

@@ -173,6 +173,38 @@ fn unusual_program_is_measured() {
 
 #[test]
 #[ignore = "needs python3"]
+fn program_may_wait_for_a_refusal() {
+    let here = CommandFolder::new();
+    let strategy = format!("waits={}", program("waits-for-refusal"));
+    run(&here, "login-bug-marathon", &[strategy, "codex".into()]);
+    let row = here.row("ctxbench-out", "waits");
+    assert_eq!((&*row["status"], &*row["integrity_failures"]), ("completed", "0"));
+    let refused: u64 = row["provider_overflows"].parse().unwrap();
+    assert!(refused > 0);
+    let details = here.run("report ctxbench-out --details").ok();
+    details.prints(&[&format!("prompt refused as too long {refused}×")]);
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn program_may_change_the_state_after_a_turn_and_bring_tools() {
+    let here = CommandFolder::new();
+    let of = |how: &str| format!("{how}={}", program(how));
+    run(&here, "login-bug", &[of("own-tool"), of("after-turn")]);
+    let rows = here.runs("ctxbench-out");
+    assert_eq!(measured(&rows, "login-bug", "own-tool")["error"], Value::Null);
+    let after = measured(&rows, "login-bug", "after-turn");
+    assert_eq!((&after["error"], &after["status"]), (&Value::Null, &"completed".into()));
+    assert_eq!(after["compactions"][0]["phase"], "post_turn");
+    // The results of a reply arrive as one message and change nothing.
+    run(&here, "parallel-batch-cut", &[of("joins"), "none".into()]);
+    let rows = here.runs("ctxbench-out");
+    let [none, joins] = ["none", "joins"].map(|name| measured(&rows, "parallel-batch-cut", name));
+    assert_eq!((&none["requests"], &none["error"]), (&joins["requests"], &joins["error"]));
+}
+
+#[test]
+#[ignore = "needs python3"]
 #[cfg(target_os = "linux")]
 fn program_leaves_no_process() {
     let here = CommandFolder::new();

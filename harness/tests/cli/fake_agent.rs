@@ -599,3 +599,25 @@ fn drive_ended_by_signal_leaves_nothing() {
     drive(&here, &format!("small.jsonl {agent}"), 143);
     assert!(!here.path("ctxbench-out").exists());
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+#[ignore = "needs python3"]
+fn agent_reaches_only_its_model() {
+    let here = CommandFolder::with("small.jsonl", SMALL);
+    let agent = describe(&here, "calls-out", "exec", "");
+    let outside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = outside.local_addr().unwrap().port().to_string();
+    let left = "fake-calls-out-exec.left";
+    here.write(&format!("{left}/port"), port);
+    let out = drive(&here, &format!("small.jsonl {agent}"), 0);
+    assert_eq!(row(&here, "fake-calls-out-exec")["status"], "completed");
+    let calls = here.read(&format!("{left}/calls"));
+    if out.stderr.contains("runs small, without a network") {
+        assert_eq!(calls, "Connection refused\nNetwork is unreachable\n");
+        assert_eq!(here.read(&format!("{left}/interfaces")), "lo\n");
+    } else {
+        assert!(out.stderr.contains("and can reach the network"), "{}", out.stderr);
+        assert_eq!(calls, "connected\n");
+    }
+}

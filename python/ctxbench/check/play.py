@@ -82,9 +82,7 @@ class Player:
         except Broken as e:
             self.report.problems.append(f"{self._at}: {e}")
         except Over:
-            self.report.notes.append(
-                f"with {self._at} a row would end, so nothing more was asked"
-            )
+            self.report.notes.append(f"with {self._at} a row would end, so nothing more was asked")
         if hasattr(self, "_process"):
             errors = self._process.kill()
             if self.report.problems:
@@ -197,6 +195,8 @@ class Player:
     def _turn_end(self) -> None:
         if "turn_end" in self._moments:
             self._empty("turn_end", {"usage": self._usage, "stop_reason": "end_turn"})
+        if "after_turn" in self._moments:
+            self._context("after_turn")
 
     def _enter(self, message: Json, call: Json = None) -> None:
         self._messages += 1
@@ -360,7 +360,7 @@ class Player:
             if params.get("background"):
                 self._tasks += 1
                 return {"task": self._tasks}
-            return self._model()
+            return self._model(params.get("tools"))
         if method == "collect":
             task = params.get("task")
             if not isinstance(task, int) or not 0 < task <= self._tasks:
@@ -374,7 +374,7 @@ class Player:
             self.report.problems += [f"{place}: {what}{w}" for w in wrong]
             raise Failure(code, f"{what}{wrong[0]}")
 
-    def _model(self) -> Json:
+    def _model(self, tools: Json = None) -> Json:
         if self._model_fails:
             raise Failure(-32000, "the model is overloaded", {"class": "server", "status": 529})
         usage = {
@@ -384,8 +384,17 @@ class Player:
             "output_tokens": 40,
             "reasoning_tokens": 0,
         }
-        content = [{"type": "text", "text": SUMMARY}]
-        return {"content": content, "usage": usage, "stop_reason": "end_turn"}
+        content: Json = [{"type": "text", "text": SUMMARY}]
+        stop = "end_turn"
+        if isinstance(tools, list) and tools:
+            schema, stop = tools[0]["input_schema"], "tool_use"
+            field = (schema.get("required") or [""])[0]
+            is_list = schema.get("properties", {}).get(field, {}).get("type") == "array"
+            given = {field: [SUMMARY] if is_list else SUMMARY}
+            content = [
+                {"type": "tool_use", "id": "call_1", "name": tools[0]["name"], "input": given}
+            ]
+        return {"content": content, "usage": usage, "stop_reason": stop}
 
     def _count(self, entries: Json) -> int:
         """A rough count; what matters is that it grows with what is shown."""

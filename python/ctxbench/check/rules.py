@@ -9,7 +9,7 @@ from .process import clip
 
 Json = Any
 KINDS = ("clear", "truncate", "drop", "summarise")
-MOMENTS = ("admit", "reply", "turn_end", "error", "rewind", "idle", "manual")
+MOMENTS = ("admit", "reply", "turn_end", "after_turn", "error", "rewind", "idle", "manual")
 
 
 class View:
@@ -192,14 +192,21 @@ def complete_problems(view: View, given: Json) -> list[str]:
     system = given.get("system")
     if system is not None and system is not True and not isinstance(system, str):
         found.append(f"`system` is {clip(system)}, expected a text or true")
-    for name in ("tools", "background"):
-        if not isinstance(given.get(name, False), bool):
-            found.append(f"`{name}` is {clip(given[name])}, expected true or false")
+    if not isinstance(given.get("background", False), bool):
+        found.append(f"`background` is {clip(given['background'])}, expected true or false")
+    tools = given.get("tools", False)
+    if not isinstance(tools, bool) and not (isinstance(tools, list) and all(map(is_tool, tools))):
+        found.append(f"`tools` is {clip(tools)}, expected true, false or a list of tools")
     if given.get("max_tokens") is not None and not is_count(given["max_tokens"]):
         found.append(f"`max_tokens` is {given['max_tokens']!r}, expected a whole number")
     if given.get("model", "main") not in ("main", "summary"):
         found.append(f"`model` is {given['model']!r}, expected main or summary")
     return found
+
+
+def is_tool(value: Json) -> bool:
+    named = isinstance(value, dict) and is_name(value.get("name"))
+    return named and isinstance(value.get("input_schema"), dict)
 
 
 def is_name(value: Json) -> bool:

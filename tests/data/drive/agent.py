@@ -11,6 +11,7 @@ FOLDER   where it leaves what the tests look for: `pids`, `url`, `window`, `argv
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -132,6 +133,22 @@ class Agent:
         for t in threads:
             t.join()
 
+    def calls_out(self):
+        """Connects to a server of the test, and from a namespace to an address outside."""
+        with open("/proc/net/dev", encoding="ascii") as f:
+            interfaces = [line.split(":")[0].strip() for line in f.readlines()[2:]]
+        note("interfaces", " ".join(interfaces))
+        with open(os.path.join(FOLDER, "port"), encoding="ascii") as f:
+            addresses = [("127.0.0.1", int(f.read()))]
+        if interfaces == ["lo"]:
+            addresses.append(("192.0.2.1", 80))  # An address for documentation.
+        for address in addresses:
+            try:
+                socket.create_connection(address, 5).close()
+                note("calls", "connected")
+            except OSError as e:
+                note("calls", e.strerror)
+
     def never_minds(self):
         """Asks for a model that is not there, whatever the answer."""
         self.items.append(message("user", "whose model is it?"))
@@ -205,6 +222,8 @@ class Agent:
             self.post([message("user", words)], True)
             os.kill(os.getppid(), getattr(signal, HOW))
             signal.pause()
+        if HOW == "calls-out" and self.turns == 1:
+            self.calls_out()
         if HOW == "at-once":
             self.at_once(200)
         if HOW == "misnames":

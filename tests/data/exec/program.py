@@ -25,11 +25,19 @@ def back(method, params):
     return json.loads(sys.stdin.readline())
 
 
+calls, users = [], []
+
+
+def schema(field, kind):
+    return {"type": "object", "properties": {field: kind}, "required": [field]}
+
+
 def context(call):
     global asked
     asked += 1
     params = call["params"]
     ids.extend(m["id"] for m in params["added"])
+    users.extend(m["id"] for m in params["added"] if m["message"]["role"] == "user")
     if how == "forget-all":
         return {"keep": []}
     if asked < 3:
@@ -74,6 +82,36 @@ def context(call):
         raise ValueError("no idea")
     if how == "other-answers":
         return {"keep": [*ids, {"message": {"role": "user", "content": str(time.time_ns())}}], "scope": "request"}
+    if how == "waits-for-refusal":
+        if params["reason"] != "overflow":
+            return {"unchanged": True}
+        ids[:] = users
+        return {"keep": users}
+    if how == "own-tool":
+        tool = {"name": "remember", "input_schema": schema("notes", {"type": "array"})}
+        asked_for = {"messages": [*ids, {"message": {"role": "user", "content": "Remember."}}]}
+        said = back("complete", {**asked_for, "tools": [tool]})["result"]
+        call = said["content"][0]
+        assert (said["stop_reason"], call["type"], call["name"]) == ("tool_use", "tool_use", "remember")
+        plain = back("complete", asked_for)["result"]
+        assert call["input"]["notes"] == [t for t in plain["content"][0]["text"].split("\n") if t.strip()]
+        assert said["usage"]["input_tokens"] > plain["usage"]["input_tokens"]
+        tool["input_schema"] = schema("notes", {"type": "object"})
+        refused = back("complete", {**asked_for, "tools": [tool]})
+        assert "needs a required field" in refused["error"]["message"], refused
+    if how == "after-turn" and params["reason"] == "after_turn":
+        # A turn may end with a result.
+        last = params["added"][-1]
+        ids[:] = users + [last["id"]] * (last["message"]["role"] == "assistant")
+        return {"keep": ids}
+    if how == "joins":
+        for m in params["added"]:
+            parts = m["message"]["content"]
+            kinds = [p["type"] for p in parts] if isinstance(parts, list) else []
+            calls.extend(p["id"] for p in parts if kinds and p["type"] == "tool_use")
+            if "tool_result" in kinds:
+                assert [p["tool_use_id"] for p in parts] == calls, (parts, calls)
+                calls.clear()
     if how == "asks":
         refused = back("complete", {"messages": ["m9999"]})
         assert refused["error"]["code"] == -32602, refused
@@ -94,7 +132,13 @@ for line in sys.stdin:
         if how == "no-dialect":
             answer(call, {"name": "p", "version": "1", "dialect": "klingon"})
             continue
-        answer(call, {"name": "p", "version": "1", "dialect": "openai-chat"})
+        dialect = "anthropic" if how == "joins" else "openai-chat"
+        told = {"name": "p", "version": "1", "dialect": dialect}
+        if how == "joins":
+            told["join_results"] = True
+        if how == "after-turn":
+            told["moments"] = ["after_turn"]
+        answer(call, told)
     elif method == "context":
         for m in call["params"]["added"]:
             if m["message"]["role"] == "tool" and first_result is None:

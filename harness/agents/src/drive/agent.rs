@@ -36,6 +36,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("aider", include_str!("agents/aider.toml")),
     ("gemini-cli", include_str!("agents/gemini-cli.toml")),
     ("qwen-code", include_str!("agents/qwen-code.toml")),
+    ("kimi-code", include_str!("agents/kimi-code.toml")),
+    ("mistral-vibe", include_str!("agents/mistral-vibe.toml")),
     ("claude-code", include_str!("agents/claude-code.toml")),
 ];
 

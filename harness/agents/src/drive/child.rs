@@ -64,10 +64,11 @@ impl Child {
         scratch: &Scratch,
         patience: Patience,
     ) -> Result<Child, Stopped> {
-        let (program, arguments) =
-            command.split_first().ok_or(Stopped("its description has no command".into()))?;
-        let mut starting = Command::new(program);
-        starting.args(arguments).current_dir(scratch.project());
+        let program = command.first().ok_or(Stopped("its description has no command".into()))?;
+        let whole = scratch.loopback().map(|l| l.command(command));
+        let arguments = whole.as_deref().unwrap_or(command);
+        let mut starting = Command::new(&arguments[0]);
+        starting.args(&arguments[1..]).current_dir(scratch.project());
         starting.env_clear().envs(scratch.environment());
         let process = PipedProcess::spawn(&mut starting)
             .map_err(|e| Stopped(format!("`{program}` cannot be started: {e}")))?;

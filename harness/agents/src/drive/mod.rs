@@ -351,25 +351,27 @@ impl Driven {
             ..ServeOptions::default()
         });
         let server = server.await.map_err(failed_to("listen on 127.0.0.1"))?;
-        let url = format!("http://{}", server.address());
+        let upstream = server.address();
         let serving = tokio::spawn(server.run(std::future::pending()));
         let mut proxy = match &options.proxy {
             None => None,
             Some(proxy) => {
-                let started = RunningProxy::start(proxy, &url, options.timeout).await;
+                let started = RunningProxy::start(proxy, upstream, options.timeout).await;
                 Some(started.map_err(DriveError)?)
             }
         };
+        let address = proxy.as_ref().map_or(upstream, |proxy| proxy.address);
         let fill = self.agent.template(program, &scratch.path().join("home")).with([
             ("scratch", scratch.path().display().to_string()),
             ("project", scratch.project().display().to_string()),
-            ("url", proxy.as_ref().map_or(url, |proxy| proxy.url.clone())),
+            ("url", format!("http://{address}")),
             ("model", self.model.name.to_string()),
             ("window", self.window.to_string()),
             ("max_output", self.max_output.to_string()),
         ]);
         let filled = scratch.furnish(&self.agent, &fill, &self.plan.outputs);
         filled.map_err(failed_to("fill the scratch folder"))?;
+        scratch.isolate(address).map_err(failed_to("start the relay to the server"))?;
         let patience = Patience { limit: options.timeout, director: director.clone() };
         let proxy_ended = async {
             match &mut proxy {

@@ -1,5 +1,6 @@
 //! A program between an agent and its model, such as one that shortens prompts.
 
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -46,8 +47,7 @@ impl FromStr for Proxy {
 pub(super) struct RunningProxy {
     name: String,
     process: PipedProcess,
-    /// `http://127.0.0.1:PORT`.
-    pub(super) url: String,
+    pub(super) address: SocketAddr,
 }
 
 impl RunningProxy {
@@ -55,23 +55,24 @@ impl RunningProxy {
     /// within `limit`.
     pub(super) async fn start(
         proxy: &Proxy,
-        upstream: &str,
+        upstream: SocketAddr,
         limit: Duration,
     ) -> Result<RunningProxy, String> {
         let name = &proxy.name;
         let failed = |e: std::io::Error| format!("the proxy {name} cannot be started: {e}");
         // The port is free again when the listener is dropped.
-        let port = TcpListener::bind("127.0.0.1:0").await.and_then(|l| l.local_addr());
-        let port = port.map_err(failed)?.port();
+        let free = TcpListener::bind("127.0.0.1:0").await.and_then(|l| l.local_addr());
+        let address = free.map_err(failed)?;
+        let (port, upstream) = (address.port(), format!("http://{upstream}"));
         let fill = |part: &String| {
-            replace(&replace(part, "port", &port.to_string()), "upstream", upstream)
+            replace(&replace(part, "port", &port.to_string()), "upstream", &upstream)
         };
         let parts: Vec<String> = proxy.command.iter().map(fill).collect();
         let process = PipedProcess::spawn(Command::new(&parts[0]).args(&parts[1..]));
-        let (process, url) = (process.map_err(failed)?, format!("http://127.0.0.1:{port}"));
-        let mut running = RunningProxy { name: name.clone(), process, url };
+        let process = process.map_err(failed)?;
+        let mut running = RunningProxy { name: name.clone(), process, address };
         let listens = async {
-            while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            while TcpStream::connect(address).await.is_err() {
                 sleep(POLL).await;
             }
         };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::{fs, io};
 use super::agent::Agent;
 use super::plan::{OUTPUTS, output_file};
 use super::template::Template;
+use ctxbench_os::loopback::{self, Loopback};
 use ctxbench_os::shutdown::TempFolder;
 
 /// A scratch folder, removed on drop unless it is kept.
@@ -18,6 +20,8 @@ pub(super) struct Scratch {
     environment: BTreeMap<String, String>,
     /// Lock on the folder, which other drives remove without it. `None` if the folder is kept.
     _lock: Option<File>,
+    /// Relay to the model server, for an agent without a network.
+    loopback: Option<Loopback>,
     /// Temporary folder. `None` if the folder is kept.
     _folder: Option<TempFolder>,
 }
@@ -77,7 +81,20 @@ impl Scratch {
         for below in ["home", "project", "tmp"] {
             fs::create_dir(path.join(below))?;
         }
-        Ok(Scratch { path, environment: BTreeMap::new(), _lock: lock, _folder: folder })
+        let environment = BTreeMap::new();
+        Ok(Scratch { path, environment, _lock: lock, loopback: None, _folder: folder })
+    }
+
+    /// Lets the agent reach the model server and nothing else, if the system allows it.
+    pub(super) fn isolate(&mut self, server: SocketAddr) -> io::Result<()> {
+        if loopback::check().is_ok() {
+            self.loopback = Some(Loopback::start(&self.path, server)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn loopback(&self) -> Option<&Loopback> {
+        self.loopback.as_ref()
     }
 
     pub(super) fn path(&self) -> &Path {

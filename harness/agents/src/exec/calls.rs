@@ -7,11 +7,14 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Event;
 use ctxbench_core::model;
-use ctxbench_core::request::{ModelError, Phase, Reply};
+use ctxbench_core::request::{ModelError, Phase, Reply, StopReason, Tools};
+use ctxbench_provider::wire;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::protocol::{Collect, Complete, CountTokens, LogMessage, ModelChoice, RpcError, usage};
+use super::protocol::{
+    Collect, Complete, CountTokens, LogMessage, ModelChoice, OwnTool, RpcError, ToolChoice, usage,
+};
 use super::state::Exec;
 use crate::quotes;
 
@@ -59,7 +62,17 @@ impl Exec {
         let known = self.state.blocks().collect::<Vec<_>>();
         blocks.extend(side.into_iter().map(|b| quotes::with_quotes(b, &known)));
         let phase = if asked.background { Phase::Background } else { self.phase };
-        let mut request = s.summary_request(phase, blocks, asked.tools);
+        let tools = matches!(asked.tools, ToolChoice::Session(true));
+        let mut request = s.summary_request(phase, blocks, tools);
+        let mut called = None;
+        if let ToolChoice::Own(tools) = asked.tools {
+            let wire = wire::for_model(&s.model);
+            request.tools = Tools::new(
+                &wire.tool_definitions(&tools.iter().map(|t| json!(t)).collect::<Vec<_>>()),
+            );
+            called = tools.into_iter().next();
+            called.iter().try_for_each(|tool| tool.arguments("").map(drop))?;
+        }
         request.max_tokens = asked.max_tokens;
         if asked.model == ModelChoice::Summary
             && let Ok(small) = model::find(&s.model.weak)
@@ -68,20 +81,20 @@ impl Exec {
         }
         if asked.background {
             let task = s.spawn(&request).await;
-            self.tasks.push((task, request));
+            self.tasks.push((task, request, called));
             return Ok(json!({"task": self.tasks.len() - 1}));
         }
-        reply_to_json(s.send(&request).await)
+        reply_to_json(s.send(&request).await, called.as_ref())
     }
 
     async fn collect(&mut self, s: &mut Engine, asked: Collect) -> Result<Value, RpcError> {
         let known = usize::try_from(asked.task).ok().and_then(|i| self.tasks.get(i)).cloned();
-        let Some((task, request)) = known else {
+        let Some((task, request, called)) = known else {
             return Err(RpcError::params(format!("unknown task {}", asked.task)));
         };
         match s.collect(task, &request, asked.wait).await {
             None => Ok(json!({"pending": true})),
-            Some(result) => reply_to_json(result),
+            Some(result) => reply_to_json(result, called.as_ref()),
         }
     }
 
@@ -100,9 +113,20 @@ fn read<'a, T: serde::Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T
     serde_json::from_str(text).map_err(|e| RpcError::params(e.to_string()))
 }
 
-fn reply_to_json(result: Result<Reply, ModelError>) -> Result<Value, RpcError> {
+/// Returns the result of `complete`. With a tool of the program, the text is a call of it.
+fn reply_to_json(
+    result: Result<Reply, ModelError>,
+    called: Option<&OwnTool>,
+) -> Result<Value, RpcError> {
     let reply = result.map_err(|e| RpcError::model(&e))?;
     let texts = reply.parts.iter().filter_map(Part::as_text);
-    let content: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
-    Ok(json!({"content": content, "usage": usage(&reply.usage), "stop_reason": reply.stop}))
+    let part = |text: &str| match called {
+        None => Ok(json!({"type": "text", "text": text})),
+        Some(tool) => tool.arguments(text).map(
+            |input| json!({"type": "tool_use", "id": "call_1", "name": tool.name, "input": input}),
+        ),
+    };
+    let content = texts.map(part).collect::<Result<Vec<Value>, RpcError>>()?;
+    let stop = called.map_or(reply.stop, |_| StopReason::ToolUse);
+    Ok(json!({"content": content, "usage": usage(&reply.usage), "stop_reason": stop}))
 }

@@ -18,6 +18,8 @@ pub(super) struct Dialect {
     empty: Request,
     /// Whether messages contain thinking.
     shows_thinking: bool,
+    /// Whether the results of parallel calls are one message.
+    joins_results: bool,
 }
 
 /// A message in the dialect with its blocks, in the order of the context; some may be hidden.
@@ -25,7 +27,7 @@ type Encoded = (Arc<RawValue>, Vec<Arc<Block>>);
 
 impl Dialect {
     /// Returns a dialect by name. `request` is any request of the run.
-    pub(super) fn named(name: &str, request: Request) -> Option<Dialect> {
+    pub(super) fn named(name: &str, request: Request, join_results: bool) -> Option<Dialect> {
         let at = NAMES.iter().position(|n| *n == name)?;
         let own = if name == NAMES[2] { "anthropic-messages" } else { NAMES[at] };
         let wire = wire::find(own)?;
@@ -40,7 +42,13 @@ impl Dialect {
             ..request
         };
         // Not all providers read thinking in Chat Completions.
-        Some(Dialect { wire, empty, shows_thinking: name != NAMES[0] })
+        let (shows_thinking, joins_results) = (name != NAMES[0], join_results && name == NAMES[2]);
+        Some(Dialect { wire, empty, shows_thinking, joins_results })
+    }
+
+    /// Returns whether a block is part of one message with the results next to it.
+    pub(super) fn joins(&self, b: &Block) -> bool {
+        self.joins_results && b.kind == BlockKind::Output
     }
 
     /// Returns whether a program sees a block. Unrecorded text has no content to show.

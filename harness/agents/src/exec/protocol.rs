@@ -59,6 +59,9 @@ pub(super) struct Introduction {
     pub(super) dialect: String,
     #[serde(default)]
     pub(super) moments: Vec<Moment>,
+    /// Whether the results of parallel calls arrive as one message, which `anthropic` can express.
+    #[serde(default)]
+    pub(super) join_results: bool,
 }
 
 /// Events that a program can subscribe to.
@@ -68,6 +71,7 @@ pub(super) enum Moment {
     Admit,
     Reply,
     TurnEnd,
+    AfterTurn,
     Error,
     Rewind,
     Idle,
@@ -84,6 +88,7 @@ pub(super) enum Reason {
     Overflow,
     Manual,
     Idle,
+    AfterTurn,
     Resume,
 }
 
@@ -239,12 +244,62 @@ pub(super) struct Complete {
     pub(super) messages: Vec<Box<RawValue>>,
     pub(super) system: Option<Value>,
     #[serde(default)]
-    pub(super) tools: bool,
+    pub(super) tools: ToolChoice,
     pub(super) max_tokens: Option<u64>,
     #[serde(default)]
     pub(super) model: ModelChoice,
     #[serde(default)]
     pub(super) background: bool,
+}
+
+/// The tools that `complete` offers.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum ToolChoice {
+    /// Those of the session, or none.
+    Session(bool),
+    /// Those of the program. The model calls the first.
+    Own(Vec<OwnTool>),
+}
+
+impl Default for ToolChoice {
+    fn default() -> ToolChoice {
+        ToolChoice::Session(false)
+    }
+}
+
+/// A tool that only a `complete` offers.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OwnTool {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) description: String,
+    pub(super) input_schema: Value,
+}
+
+impl OwnTool {
+    /// Returns the first required field that is a text or a list, and whether it is a list.
+    fn field(&self) -> Option<(&str, bool)> {
+        let required = self.input_schema["required"].as_array()?;
+        required.iter().filter_map(Value::as_str).find_map(|name| {
+            let kind = &self.input_schema["properties"][name]["type"];
+            (kind == "string" || kind == "array").then(|| (name, kind == "array"))
+        })
+    }
+
+    /// Returns the arguments of a call that says a text. A list has its lines.
+    pub(super) fn arguments(&self, text: &str) -> Result<Value, RpcError> {
+        let (name, is_list) = self.field().ok_or_else(|| {
+            RpcError::params(format!(
+                "the tool `{}` needs a required field of type `string` or `array`, which gets the \
+                 text of the model",
+                self.name
+            ))
+        })?;
+        let lines = || text.lines().filter(|l| !l.trim().is_empty()).collect::<Vec<_>>();
+        Ok(json!({name: if is_list { json!(lines()) } else { json!(text) }}))
+    }
 }
 
 /// The model that `complete` asks.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::dialect::Dialect;
 use super::process::{ExecLimits, Process};
-use super::protocol::{Message, Moment, Reason, RequestParams};
+use super::protocol::{Message, Moment, OwnTool, Reason, RequestParams};
 
 #[derive(Default)]
 pub(super) struct RequestOptions {
@@ -55,7 +55,8 @@ pub(super) struct Exec {
     pub(super) wanted: RequestOptions,
     /// Phase of the session in which the program is asked.
     pub(super) phase: Phase,
-    pub(super) tasks: Vec<(Task, Request)>,
+    /// Background requests, each with the tool that its reply calls.
+    pub(super) tasks: Vec<(Task, Request, Option<OwnTool>)>,
 }
 
 /// Returns the id of the `part`-th message that a message of the log becomes.
@@ -94,7 +95,9 @@ impl ExecState {
         blocks: &[Arc<Block>],
     ) -> Result<usize, String> {
         let before = self.messages.len();
-        for group in blocks.chunk_by(|a, b| a.message == b.message) {
+        let joined =
+            |a: &Block, b: &Block| a.message == b.message || dialect.joins(a) && dialect.joins(b);
+        for group in blocks.chunk_by(|a, b| joined(a, b)) {
             for (part, (json, blocks)) in dialect.messages(group)?.into_iter().enumerate() {
                 let id = message_id(group[0].message, part);
                 self.places.insert(id.clone(), self.messages.len());

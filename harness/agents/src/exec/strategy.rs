@@ -90,8 +90,8 @@ impl Exec {
             "dialects": NAMES,
         });
         let answer = self.ask::<Introduction>(s, "initialize", introduction).await?;
-        let Introduction { name, version, dialect, moments } = answer;
-        let known = Dialect::named(&dialect, s.sample_request()).ok_or_else(|| {
+        let Introduction { name, version, dialect, moments, join_results } = answer;
+        let known = Dialect::named(&dialect, s.sample_request(), join_results).ok_or_else(|| {
             format!("unknown dialect `{dialect}`; expected one of {}", NAMES.join(", "))
         });
         self.dialect = Some(self.checked(s, "initialize", known).await?);
@@ -102,7 +102,7 @@ impl Exec {
 
     async fn end(&mut self, s: &mut Engine) {
         let Some(mut process) = self.process.take() else { return };
-        for (task, _) in self.tasks.drain(..) {
+        for (task, ..) in self.tasks.drain(..) {
             s.cancel(task);
         }
         process.shut_down(self.asked + 1).await;
@@ -149,7 +149,7 @@ impl Exec {
     ) -> Result<bool, Broken> {
         self.phase = match reason {
             Reason::Manual => Phase::StandaloneTurn,
-            Reason::Idle => Phase::PostTurn,
+            Reason::Idle | Reason::AfterTurn => Phase::PostTurn,
             Reason::Resume => Phase::PreTurn,
             Reason::Turn | Reason::Step | Reason::Overflow => Phase::MidTurn,
         };
@@ -285,6 +285,9 @@ impl Strategy for Exec {
     async fn after_turn(&mut self, s: &mut Engine) {
         if self.is_subscribed(Moment::TurnEnd) {
             self.notify(s, "turn_end", self.last.clone()).await;
+        }
+        if self.is_subscribed(Moment::AfterTurn) {
+            let _ = self.consult(s, Reason::AfterTurn, ContextParams::default()).await;
         }
     }
 

@@ -58,3 +58,22 @@ fn build(
     let request = BuildRequest { version, settings, scale: 1.0, texts: &texts };
     Ok(spec.descriptor.product.build(&request))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_of_a_new_release_of_each_product_have_a_strategy() {
+        let with_cases: Vec<&str> = ctxbench_strategies::all()
+            .map(|d| d.name)
+            .filter(|name| find(name).is_some())
+            .collect();
+        assert_eq!(with_cases.len(), 5, "{with_cases:?}");
+        for product in with_cases {
+            let built = |version| build(product, version, &Value::Null, &Value::Null).is_ok();
+            assert!(built("99.0.0") && built("99.1.0-preview.2"), "{product}");
+            assert!(!built("0.0.0") && !built("newest"), "{product}");
+        }
+    }
+}

@@ -21,9 +21,9 @@
 //! - `compacted` becomes a recorded compaction; its size before is the last counted context.
 //! - A rollback takes back the last user turns, as the program does when it resumes. Their calls
 //!   are paid all the same.
-//! - `context_window` is the program's effective window. `prefix_tokens` is the first request's
-//!   counted input less the o200k count of everything that the session shows before the first
-//!   reply: here, the tools.
+//! - `context_window` is the window of which the program reports 95 %. `prefix_tokens` is the
+//!   first request's counted input less the o200k count of everything that the session shows
+//!   before the first reply: here, the tools.
 //! - Every item follows the one before it; a rollback returns to the item before the turn.
 
 mod calls;
@@ -209,8 +209,8 @@ impl RolloutReader {
         match str_of(payload, "type") {
             Some("token_count") => self.counted(at, payload),
             Some("task_started") => {
-                self.out.context_window =
-                    number("model_context_window").or(self.out.context_window);
+                let window = number("model_context_window").map(whole_window);
+                self.out.context_window = window.or(self.out.context_window);
                 self.record(at, Record::TurnStarted);
             }
             Some("user_message") => self.said_by_event(at, payload),
@@ -253,8 +253,8 @@ impl RolloutReader {
     /// Adds counters of an event. Ignores counters with an unchanged total.
     fn counted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let Some(info) = object_of(payload, "info") else { return };
-        self.out.context_window =
-            info.get("model_context_window").and_then(tokens).or(self.out.context_window);
+        let window = info.get("model_context_window").and_then(tokens).map(whole_window);
+        self.out.context_window = window.or(self.out.context_window);
         let Some(last) = object_of(info, "last_token_usage") else { return };
         let totals = object_of(info, "total_token_usage");
         if totals.is_some() && totals == self.totals.as_ref() {
@@ -470,6 +470,12 @@ impl RolloutReader {
         let reply = RecordingReply { model: self.model.clone(), ..reply };
         self.chained(at, StepKind::Reply(reply));
     }
+}
+
+/// Returns the window of which Codex reports 95 % as usable, rounded down (docs/sources/codex.md §1.2).
+/// Its limits are shares of the whole window.
+fn whole_window(usable: u64) -> u64 {
+    u64::try_from((u128::from(usable) * 100).div_ceil(95)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

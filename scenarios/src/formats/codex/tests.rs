@@ -34,10 +34,12 @@ fn import(text: &str) -> (Session, Vec<String>) {
 #[test]
 fn a_rollout_becomes_a_session() {
     let (s, warnings) = import(ROLLOUT);
+    // Codex reports 95 % of the window, rounded down: 272,000 is 258,400 in its files.
+    assert_eq!([258_400, 19_000].map(super::whole_window), [272_000, 20_000]);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
         (s.header.context_window, s.header.model.as_deref(), s.header.title.as_str()),
-        (Some(5000), Some("gpt-x"), "do it")
+        (Some(5264), Some("gpt-x"), "do it")
     );
     let expected = [
         "system: You are an agent.",
