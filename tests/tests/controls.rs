@@ -1,10 +1,16 @@
 //! What remembers nothing must not win, and nothing remembers more than the ideal summary.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use ctxbench_core::block::is_fixed;
+use ctxbench_core::prelude::*;
+use ctxbench_core::tokens::content_hash;
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_replay::Options;
 use ctxbench_scenarios::{Scenario, autofacts};
+use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::{About, BuildRequest, Descriptor, Product};
 
 use crate::common::{recordings, replayed};
 
@@ -20,13 +26,114 @@ static SESSIONS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
 
 /// Dollars of a row and mean recall over both sessions, per cent.
 fn row(spec: &str, summariser: Summariser) -> (f64, f64) {
+    row_of(&Spec::parse(spec).unwrap(), summariser)
+}
+
+fn row_of(spec: &Spec, summariser: Summariser) -> (f64, f64) {
     let options = Options { summariser, ..Options::default() };
     let runs: Vec<_> = SESSIONS
         .iter()
-        .map(|s| replayed::run_with("claude-opus-4-6", s, spec, &options).summary)
+        .map(|s| replayed::run_spec("claude-opus-4-6", s, spec, &options).replayed.record.summary)
         .collect();
     let recall: f64 = runs.iter().map(|s| s.recall_pct.unwrap()).sum();
     (runs.iter().map(|s| s.cost_usd).sum(), recall / runs.len() as f64)
+}
+
+/// A way to put rare words where a summary would be, in a text that says nothing about them.
+#[derive(Clone, Copy, Debug)]
+enum Disguise {
+    /// By line, with a small word after every second.
+    SmallWords,
+    /// By line, with two words after each that often follow each other.
+    UsualPairs,
+    /// In no order, with a small word after each.
+    Shuffled,
+}
+
+/// Keeps the newest messages, and the rare words of the old ones.
+struct DisguisedList {
+    disguise: Disguise,
+    seen: HashSet<String>,
+}
+
+/// Tokens at which the old becomes a list, and tokens of the newest messages that stay.
+const LIMIT: u64 = 100_000;
+const NEWEST: u64 = 25_000;
+
+impl DisguisedList {
+    fn list(&mut self, old: &[Arc<Block>]) -> String {
+        let mut lines: Vec<Vec<String>> = Vec::new();
+        for line in old.iter().flat_map(|b| b.text.lines()) {
+            let words = line.split(|c: char| c.is_whitespace() || "\"'`,;(){}[]<>=".contains(c));
+            let rare = words.filter(|w| w.len() >= 8).map(str::to_string);
+            lines.push(rare.filter(|w| self.seen.insert(w.clone())).collect());
+        }
+        let small = ["of", "to", "in", "is", "the", "it", "on", "at", "by", "we", "as", "or"];
+        let usual = ["of the", "in the", "to the", "is a", "for the", "with the", "on the"];
+        let pick = |word: &str, n: usize| content_hash(word.as_bytes()) as usize % n;
+        let after = |(i, word): (usize, &String)| match self.disguise {
+            Disguise::SmallWords if i % 2 == 1 => word.clone(),
+            Disguise::SmallWords | Disguise::Shuffled => {
+                format!("{word} {}", small[pick(word, small.len())])
+            }
+            Disguise::UsualPairs => format!("{word} {}", usual[pick(word, usual.len())]),
+        };
+        if matches!(self.disguise, Disguise::Shuffled) {
+            let mut all = lines.concat();
+            all.sort_by_key(|word| content_hash(word.as_bytes()));
+            lines = vec![all];
+        }
+        let lines = lines.iter().filter(|words| !words.is_empty());
+        let lines = lines.map(|words| words.iter().enumerate().map(after).collect::<Vec<_>>());
+        lines.map(|words| words.join(" ")).collect::<Vec<_>>().join(". ")
+    }
+}
+
+#[async_trait]
+impl Strategy for DisguisedList {
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let blocks = s.context.blocks();
+        if s.billed_tokens() < LIMIT {
+            return Flow::Proceed;
+        }
+        let of = |from: usize| s.prompt_tokens(&blocks[from..]);
+        let starts = step_starts(blocks);
+        let Some(&from) = starts.iter().find(|&&from| of(from) <= NEWEST) else {
+            return Flow::Proceed;
+        };
+        let is_old = |b: &Arc<Block>| !is_fixed(b) && b.kind != BlockKind::Reminder;
+        let old: Vec<_> = blocks[..from].iter().filter(|b| is_old(b)).cloned().collect();
+        let mut after: Vec<_> = blocks[..from].iter().filter(|b| !is_old(b)).cloned().collect();
+        let rest = blocks[from..].to_vec();
+        let list = self.list(&old);
+        after.push(s.synthetic(BlockKind::Reminder, Role::User, list, origins(&old)));
+        after.extend(rest);
+        s.compacted(CompactionKind::Clear, "list", Phase::MidTurn, after).unwrap();
+        Flow::Proceed
+    }
+}
+
+impl Product for Disguise {
+    fn about(&self) -> About {
+        About::read(include_str!("../../strategies/src/controls/word-list.toml"))
+    }
+
+    fn build(&self, _: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        Box::new(DisguisedList { disguise: *self, seen: HashSet::new() })
+    }
+}
+
+#[test]
+fn no_list_in_disguise_is_on_the_front_of_products() {
+    let specs = ["claude-code", "codex", "codex:auto_compact_limit=70%", "opencode", "pi"];
+    let products = specs.map(|spec| (spec, row(spec, Summariser::Extractive)));
+    for disguise in [Disguise::SmallWords, Disguise::UsualPairs, Disguise::Shuffled] {
+        let descriptor = Box::leak(Box::new(Descriptor::new(Box::leak(Box::new(disguise)))));
+        let spec = Spec { descriptor, ..Spec::parse("word-list").unwrap() };
+        let (usd, recall) = row_of(&spec, Summariser::Extractive);
+        let beats = |(_, (u, r)): &(&str, (f64, f64))| *u <= usd && *r >= recall;
+        assert!(products.iter().any(beats), "{disguise:?}: ${usd:.3}, {recall:.1} %, {products:?}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use ctxbench_session::matcher::Matcher;
 use ctxbench_session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::statements::StatedLiteral;
+use super::statements::{StatedLiteral, Usage, WrittenText};
 use super::texts;
 
 /// Facts of a session, and the matcher that finds them in texts.
@@ -33,6 +33,7 @@ pub(super) struct SessionCache {
     matcher: Matcher,
     /// Each unit that is a literal, with where the session shows it.
     literals: Vec<Option<StatedLiteral>>,
+    usage: Usage,
     /// Hashes of the recorded texts.
     recorded: HashSet<u64>,
     /// Units in the messages of users and results of tools, by id.
@@ -85,6 +86,7 @@ impl SessionCache {
             fact_of,
             matcher: Matcher::new(&alone),
             literals: alone.iter().map(|f| Some(StatedLiteral::new(f.tokens.first()?))).collect(),
+            usage: Usage::default(),
             recorded: HashSet::new(),
             stated: HashMap::new(),
             standing: Vec::new(),
@@ -110,8 +112,10 @@ impl SessionCache {
         }
         for e in &session.entries {
             let parts = e.content();
-            let all = parts.iter().map(Part::text).chain(e.standing_text());
-            self.recorded.extend(all.map(|text| content_hash(text.as_bytes())));
+            for text in parts.iter().map(Part::text).chain(e.standing_text()) {
+                self.recorded.insert(content_hash(text.as_bytes()));
+                self.usage.add(text);
+            }
             for text in parts.iter().filter_map(Part::as_prose).chain(e.standing_text()) {
                 let carried = self.carried(text);
                 for (unit, _) in carried.units() {
@@ -139,9 +143,10 @@ impl SessionCache {
         }
         let folded = fold(text);
         let is_recorded = self.recorded.contains(&key);
-        let states = |(unit, _): &(usize, Match)| {
-            is_recorded
-                || self.literals[*unit].as_ref().is_none_or(|literal| literal.is_stated(&folded))
+        let written = (!is_recorded).then(|| WrittenText::new(text, &folded, &self.usage));
+        let states = |(unit, _): &(usize, Match)| match (&written, &self.literals[*unit]) {
+            (Some(written), Some(literal)) => literal.is_stated(written),
+            _ => true,
         };
         let units = self.matcher.find(text, &folded).into_iter().filter(states);
         let units = units.map(|(unit, how)| (unit as u32, how)).collect();

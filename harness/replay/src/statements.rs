@@ -1,13 +1,15 @@
 //! Decides whether a text states a literal or only lists it.
 //!
-//! A text states a literal in a sentence or line that shares terms with one that showed it, or by a copy
-//! of what surrounded it. A list does neither: it has no short terms between the long ones. The limits
-//! were chosen on two recordings with real summaries; see docs/recall.md.
+//! A text states a literal in a sentence that shares terms with a line that showed it, or by a copy of
+//! that line or of what surrounded it. A list does neither: its words do not follow each other as in
+//! the session's texts. The limits were chosen on three recordings with real summaries; see
+//! docs/recall.md.
 
 use std::collections::HashSet;
 
 use ctxbench_core::tokens::content_hash;
 use ctxbench_session::fact::fold;
+use rapidhash::RapidHashSet;
 
 /// Number of bytes on each side of a literal that count as near it.
 const SPAN: usize = 100;
@@ -15,13 +17,21 @@ const SPAN: usize = 100;
 /// Minimum number of near terms that a sentence shares with a line. Of a line with two, one is enough.
 const SHARED: usize = 2;
 
-/// Share of the near terms that a copy has.
+/// Minimum share of usual pairs of words in a sentence, if the session has this number of different
+/// ones. Of a shorter session proportionally less is required, but at least one pair.
+const USUAL: f64 = 0.15;
+const ALL_PAIRS: f64 = 20_000.0;
+
+/// Maximum length of the short word of a usual pair, and minimum length of the longer word of any
+/// pair, bytes: `of the` is no pair.
+const SHORT: usize = 5;
+const LONG: usize = 5;
+
+/// Share of the near terms, or of the pairs in a line, that a copy has.
 const COPIED: f64 = 0.8;
 
-/// Minimum share of different short terms in a sentence, among all near the literal, and the maximum
-/// length of a short one, bytes.
-const SHORT_SHARE: f64 = 0.2;
-const SHORT: usize = 5;
+/// Minimum number of pairs in a line that is copied.
+const LINE_PAIRS: usize = 2;
 
 /// Minimum length of a term that is compared, bytes.
 const WORD: usize = 3;
@@ -29,24 +39,61 @@ const WORD: usize = 3;
 /// Maximum number of showings and of occurrences per literal. The first ones count.
 const MOST: usize = 32;
 
+/// Maximum number of literals that a text states alone on their lines. The first ones count.
+const ALONE: usize = 32;
+
+/// Pairs of a short and another word that follow each other in the texts of a session.
+#[derive(Debug, Default)]
+pub(super) struct Usage(RapidHashSet<u32>);
+
+impl Usage {
+    pub(super) fn add(&mut self, text: &str) {
+        self.0.extend(pairs(text).filter(|pair| pair.has_short).map(|pair| pair.hash));
+    }
+}
+
+/// A text of a strategy.
+pub(super) struct WrittenText<'a> {
+    folded: &'a str,
+    /// What stands alone on the first lines with one word, folded.
+    alone: Vec<String>,
+    usage: &'a Usage,
+}
+
+impl<'a> WrittenText<'a> {
+    pub(super) fn new(text: &str, folded: &'a str, usage: &'a Usage) -> Self {
+        let words = text.lines().map(|l| l.trim_start_matches(['-', '*', ' ', '\t']).trim());
+        let alone = words.filter(|l| !l.is_empty() && !l.contains(char::is_whitespace));
+        WrittenText { folded, alone: alone.take(ALONE).map(fold).collect(), usage }
+    }
+}
+
 /// A literal, and the texts that show it.
 #[derive(Debug)]
 pub(super) struct StatedLiteral {
     literal: Box<str>,
     folded: String,
+    /// Whether it has several words, such as a line of code, and so is a statement itself.
+    is_statement: bool,
     showings: Vec<Showing>,
 }
 
-/// Hashes of the terms near a literal: in its line, and around it.
+/// Hashes of the terms near a literal, in its line and around it, and of the pairs in its line.
 #[derive(Debug, PartialEq)]
 struct Showing {
     line: HashSet<u64>,
     around: HashSet<u64>,
+    pairs: HashSet<u32>,
 }
 
 impl StatedLiteral {
     pub(super) fn new(literal: &str) -> Self {
-        StatedLiteral { literal: literal.into(), folded: fold(literal), showings: Vec::new() }
+        StatedLiteral {
+            literal: literal.into(),
+            folded: fold(literal),
+            is_statement: literal.split_whitespace().nth(1).is_some(),
+            showings: Vec::new(),
+        }
     }
 
     /// Adds the first showing of the literal in a recorded text.
@@ -58,32 +105,51 @@ impl StatedLiteral {
         let Some(at) = memchr::memmem::find(text.as_bytes(), literal.as_bytes()) else { return };
         let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
         let end = text[at..].find('\n').map_or(text.len(), |i| at + i);
-        let line = Near::new(&text[start..end], at - start, literal.len()).hashes();
+        let near = Near::new(&text[start..end], at - start, literal.len());
+        let (line, pairs) = (near.hashes(), near.pairs());
         let around = Near::new(text, at, literal.len()).hashes();
-        let showing = Showing { line, around };
+        let showing = Showing { line, around, pairs };
         if !self.showings.contains(&showing) {
             self.showings.push(showing);
         }
     }
 
-    /// Returns whether a folded text that contains the literal states it. Always true for a literal
-    /// that no recorded text shows as it is, and for a number in another notation.
-    pub(super) fn is_stated(&self, folded: &str) -> bool {
+    /// Returns whether a text that contains the literal states it. Always true for a literal that no
+    /// recorded text shows as it is, and for a number in another notation.
+    pub(super) fn is_stated(&self, text: &WrittenText<'_>) -> bool {
+        let (folded, len) = (text.folded, self.folded.len());
         let all = memchr::memmem::find_iter(folded.as_bytes(), self.folded.as_bytes());
         let mut is_found = false;
         let is_stated_at = |at: usize| {
             is_found = true;
-            let near = Near::new(folded, at, self.folded.len());
-            let (is_sentence, words) = (near.is_sentence(), near.hashes());
+            let near = Near::new(folded, at, len);
+            let (is_sentence, words) = (near.is_sentence(text.usage), near.hashes());
+            let pairs = near.pairs();
             let shares = |showing: &Showing| {
                 let of = |known: &HashSet<u64>| known.intersection(&words).count();
-                let copied = COPIED * showing.around.len() as f64;
+                let same = showing.pairs.intersection(&pairs).count();
+                let copies = |n: usize, of: usize, least: usize| {
+                    of >= least && n as f64 >= COPIED * of as f64
+                };
                 is_sentence && of(&showing.line) >= SHARED.min(showing.line.len().div_ceil(2))
-                    || showing.around.len() >= SHARED && of(&showing.around) as f64 >= copied
+                    || copies(of(&showing.around), showing.around.len(), SHARED)
+                    || copies(same, showing.pairs.len(), LINE_PAIRS)
             };
-            is_whole(folded, at, self.folded.len()) && self.showings.iter().any(shares)
+            let is_whole = |at| is_whole(folded, at, len);
+            is_whole(at) && (self.is_statement || self.showings.iter().any(shares))
         };
-        self.showings.is_empty() || all.take(MOST).any(is_stated_at) || !is_found
+        self.showings.is_empty()
+            || all.take(MOST).any(is_stated_at)
+            || !is_found
+            || self.is_alone_in(text)
+    }
+
+    /// Returns whether the literal has a line of its own.
+    fn is_alone_in(&self, text: &WrittenText<'_>) -> bool {
+        text.alone.iter().any(|alone| {
+            let at = alone.find(&self.folded);
+            at.is_some_and(|at| is_whole(alone, at, self.folded.len()))
+        })
     }
 }
 
@@ -105,13 +171,38 @@ impl<'a> Near<'a> {
         words.map(|w| content_hash(w.to_lowercase().as_bytes())).collect()
     }
 
-    /// Returns whether there are as many different short terms as in a sentence or line of code.
-    fn is_sentence(&self) -> bool {
-        let words = || self.0.iter().flat_map(|t| t.split_whitespace());
-        let is_short = |w: &&str| w.len() <= SHORT && w.contains(char::is_alphabetic);
-        let short: HashSet<&str> = words().filter(is_short).collect();
-        short.len() as f64 >= SHORT_SHARE * words().count() as f64
+    /// Returns hashes of the pairs of words on each side.
+    fn pairs(&self) -> HashSet<u32> {
+        self.0.iter().flat_map(|side| pairs(side)).map(|pair| pair.hash).collect()
     }
+
+    /// Returns whether enough of the words follow each other as they do in the session.
+    fn is_sentence(&self, usage: &Usage) -> bool {
+        let pairs = self.pairs();
+        let usual = pairs.iter().filter(|pair| usage.0.contains(pair)).count();
+        let limit = USUAL * (usage.0.len() as f64 / ALL_PAIRS).min(1.0);
+        usual > 0 && usual as f64 >= limit * pairs.len() as f64
+    }
+}
+
+struct Pair {
+    hash: u32,
+    has_short: bool,
+}
+
+/// Returns the pairs of neighbouring words in a text, without case and punctuation. One has at
+/// least [`LONG`] bytes.
+fn pairs(text: &str) -> impl Iterator<Item = Pair> {
+    let words = text.split_whitespace().map(|w| w.trim_matches(|c: char| !c.is_alphanumeric()));
+    let words = words.filter(|w| !w.is_empty());
+    let hashes = words.map(|w| (w.len(), content_hash(w.to_lowercase().as_bytes())));
+    let mut last = None;
+    hashes.filter_map(move |(len, hash)| {
+        let (before, first) = last.replace((len, hash))?;
+        let has_short = len.min(before) <= SHORT;
+        let hash = (first.rotate_left(5) ^ hash) as u32;
+        (len.max(before) >= LONG).then_some(Pair { hash, has_short })
+    })
 }
 
 /// Returns whether `at..at + len` is not only a part of a longer name.
@@ -130,7 +221,9 @@ mod tests {
     fn is_stated(shown: &[&str], text: &str) -> bool {
         let mut literal = StatedLiteral::new("retry_limit");
         shown.iter().for_each(|text| literal.note(text));
-        literal.is_stated(&fold(text))
+        let mut usage = Usage::default();
+        shown.iter().chain(&["the network config has a limit"]).for_each(|text| usage.add(text));
+        literal.is_stated(&WrittenText::new(text, &fold(text), &usage))
     }
 
     #[test]
@@ -158,9 +251,27 @@ mod tests {
         assert!(is_stated(&["network retry_limit"], "the retry_limit of the network"));
         assert!(!is_stated(&["network retry_limit"], "the retry_limit of a disk"));
         let listing = "timeout_ms\nretry_limit\nparse_header\n";
-        assert!(is_stated(&[listing], "the retry_limit is set"), "a bare line needs no word");
+        assert!(is_stated(&[listing], "the config has a retry_limit"), "a bare line needs no word");
+        assert!(is_stated(&[code], "Settings:\n- `retry_limit`\n- x"), "a line of its own");
+        let (many, far) = ("- other_setting\n".repeat(ALONE), "- retry_limit");
+        assert!(!is_stated(&[code], &format!("{many}{far}")), "one of many lines");
+        let line = "let retry_limit = config.read(\"network\");";
+        let among = format!("Parser tokenizer {line} evaluator Compiler backend");
+        assert!(is_stated(&[code], &among), "a copied line");
+        let glued = "connection of config.read to retry_limit in timeout_ms as network up";
+        assert!(!is_stated(&[code], glued), "a list with small words between");
         assert!(is_stated(&[listing], listing), "a copy of a list");
         assert!(!is_stated(&[listing], "connection retry_limit authority"), "another list");
         assert!(is_stated(&[], "retry_limit"), "never shown as such");
+    }
+
+    #[test]
+    fn a_line_of_several_words_states_itself() {
+        let line = "let retry_limit = config.read();";
+        let mut literal = StatedLiteral::new(line);
+        literal.note(&format!("fn connect() {{\n    {line}\n}}"));
+        let text = format!("unrelated_words {line} others");
+        let usage = Usage::default();
+        assert!(literal.is_stated(&WrittenText::new(&text, &fold(&text), &usage)));
     }
 }

@@ -1,4 +1,5 @@
-//! Needs of content: a call fetches again what an earlier call showed, and what has not changed since.
+//! Needs of content: a call reads again what an earlier call showed, and what has not changed since.
+//! A command that is run again, such as a test run, is no need of its output.
 
 use std::collections::VecDeque;
 
@@ -22,10 +23,19 @@ const NEWEST: usize = 8;
 /// Length of a line that is specific to its content, bytes.
 const LINE: std::ops::RangeInclusive<usize> = 12..=200;
 
+/// Names of arguments that hold a command line.
+const COMMAND: [&str; 3] = ["command", "cmd", "script"];
+
+/// Programs, and commands of git, that print what is in files.
+const READERS: [&str; 20] = [
+    "awk", "bat", "blame", "cat", "diff", "egrep", "find", "grep", "head", "jq", "less", "log",
+    "ls", "more", "nl", "rg", "sed", "show", "tail", "wc",
+];
+
 /// Files that an agent's window has shown so far.
 #[derive(Default)]
 pub(super) struct ContentWindow<'a> {
-    /// Calls that name files and do not write them: number and id of the reply, names of the files.
+    /// Calls that read files: number and id of the reply, names of the files.
     calls: HashMap<&'a str, (usize, &'a str, Vec<String>)>,
     /// Newest results of calls that name a file, by the name, oldest first.
     shown: HashMap<String, VecDeque<FileResult<'a>>>,
@@ -82,18 +92,34 @@ impl<'a> ContentWindow<'a> {
     }
 }
 
-/// Returns the names of the files in a call's arguments; none if it writes.
+/// Returns the names of the files that a call reads; none if it writes. A command line reads the files
+/// that it names behind a program of [`READERS`].
 fn files(call: &ToolUse) -> Vec<String> {
     let leaves = leaves(&call.arguments);
     if leaves.iter().any(|(name, value)| said::is_written(name, value)) {
         return Vec::new();
     }
-    let paths = leaves.iter().flat_map(|(_, value)| value.split([' ', '\n', '"', '\'']));
+    let lines: Vec<&str> =
+        leaves.iter().filter(|l| COMMAND.contains(&l.0)).map(|l| &*l.1).collect();
+    let texts = match lines.is_empty() {
+        true => leaves.iter().map(|(_, value)| value.as_str()).collect(),
+        false => lines.into_iter().flat_map(reading).collect::<Vec<&str>>(),
+    };
+    let paths = texts.iter().flat_map(|text| text.split([' ', '\n', '"', '\'']));
     let names = paths.filter(|w| words::is_path(w)).filter_map(|path| path.rsplit('/').next());
     let mut names: Vec<String> = names.map(str::to_string).collect();
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// Returns the commands of a command line that read files.
+fn reading(line: &str) -> impl Iterator<Item = &str> {
+    line.split(['&', '|', ';', '\n']).map(str::trim).filter(|command| {
+        let program = command.strip_prefix("git ").unwrap_or(command).split(' ').next();
+        let writes = command.contains(" -i") || command.contains("> ") && !command.contains("2>");
+        program.is_some_and(|program| READERS.contains(&program)) && !writes
+    })
 }
 
 /// Returns the lines of a result that are specific to it, without line numbers and indentation.

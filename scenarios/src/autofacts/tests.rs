@@ -189,6 +189,30 @@ fn unchanged_content_that_is_fetched_again_is_needed() {
 }
 
 #[test]
+fn a_command_that_reads_needs_its_content_and_one_that_runs_does_not() {
+    let lines: String = (1..=10).map(|n| format!("let value_{n} = {n};\n")).collect();
+    let twice = |arguments: serde_json::Value| {
+        let run = |story: Story| story.call("", "bash", arguments.clone(), &lines);
+        run(run(Story::new("go"))).facts().len()
+    };
+    for reads in
+        ["sed -n 1,9p src/auth.rs", "cd src && cat auth.rs | head -20", "git show src/auth.rs"]
+    {
+        assert_eq!(twice(json!({"command": reads, "description": "Read"})), 1, "{reads}");
+        assert_eq!(twice(json!({"command": ["bash", "-lc", reads]})), 1, "{reads}");
+    }
+    for runs in [
+        "npx vitest src/auth.rs",
+        "cd src/auth.rs && npm test",
+        "git commit src/auth.rs",
+        "sed -i s/a/b/ src/auth.rs",
+        "cat x > src/auth.rs",
+    ] {
+        assert_eq!(twice(json!({"command": runs, "description": "See src/auth.rs"})), 0, "{runs}");
+    }
+}
+
+#[test]
 fn an_edit_needs_what_only_the_agent_itself_wrote() {
     let write = json!({"file_path": "t", "content": "create_message(1)"});
     let edit = json!({"old_string": "create_message(1)", "new_string": ""});

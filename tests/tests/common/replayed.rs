@@ -25,9 +25,13 @@ pub fn run_with(model: &str, scenario: &Scenario, spec: &str, options: &Options)
 }
 
 pub fn run_in_full(model: &str, scenario: &Scenario, spec: &str, options: &Options) -> FullReplay {
-    let (model, spec) = (model::find(model).unwrap(), Spec::parse(spec).unwrap());
+    run_spec(model, scenario, &Spec::parse(spec).unwrap(), options)
+}
+
+pub fn run_spec(model: &str, scenario: &Scenario, spec: &Spec, options: &Options) -> FullReplay {
+    let model = model::find(model).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(replay_in_full(scenario, &spec, model, options))
+    runtime.block_on(replay_in_full(scenario, spec, model, options))
 }
 
 pub fn requests_with(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
