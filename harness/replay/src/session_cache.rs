@@ -112,10 +112,13 @@ impl SessionCache {
         }
         for e in &session.entries {
             let parts = e.content();
-            for text in parts.iter().map(Part::text).chain(e.standing_text()) {
+            let texts: Vec<&str> = parts.iter().map(Part::text).chain(e.standing_text()).collect();
+            // A result of several parts can be one block.
+            let joined = texts.join("\n");
+            for text in texts.iter().copied().chain([&*joined]) {
                 self.recorded.insert(content_hash(text.as_bytes()));
-                self.usage.add(text);
             }
+            self.usage.add(&joined);
             for text in parts.iter().filter_map(Part::as_prose).chain(e.standing_text()) {
                 let carried = self.carried(text);
                 for (unit, _) in carried.units() {
