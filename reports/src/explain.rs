@@ -225,7 +225,7 @@ impl Life<'_> {
             let _ = writeln!(out, "{text}");
         };
         let one = fmt::one_line;
-        let kind = self.kind.map_or(String::new(), |k| format!(" ({})", k.name()));
+        let kind = self.kind.map_or(String::new(), |k| format!(" ({k})"));
         line(format!("{}{kind} in {}", one(fact), self.run));
         let said = self.life.filter(|l| !l.arises.is_empty());
         match (self.life, said) {

@@ -107,7 +107,7 @@ impl LostNeed<'_> {
         format!(
             "{} ({}) {}, needed by {}{request}{gap}{share}",
             one(&self.pair.fact),
-            self.pair.kind.name(),
+            self.pair.kind,
             explain::quoted_list(self.tokens),
             one(&self.pair.need)
         )

@@ -10,53 +10,37 @@ use ctxbench_core::strategy::PASSING_RETRIES;
 use ctxbench_core::tokens;
 use serde::Deserialize;
 
-use crate::descriptor::Plain;
-use crate::persist::OURS;
+use crate::descriptor::Known;
 use crate::shared::Places;
 
 /// No compaction in an unlimited window: the 100 % row.
-pub(crate) const REFERENCE: Plain = Plain {
-    about: include_str!("controls/reference.toml"),
-    build: |_| Box::new(Nothing),
-    formats: OURS,
-};
+pub(crate) const REFERENCE: Known =
+    Known::new(include_str!("controls/reference.toml"), |_| Box::new(Nothing));
 
 /// No compaction in the real window.
-pub(crate) const NO_COMPACTION: Plain = Plain {
-    about: include_str!("controls/none.toml"),
-    build: |_| Box::new(Nothing),
-    formats: OURS,
-};
+pub(crate) const NO_COMPACTION: Known =
+    Known::new(include_str!("controls/none.toml"), |_| Box::new(Nothing));
 
 /// Keeps only the newest message and step.
-pub(crate) const KEEP_NOTHING: Plain = Plain {
-    about: include_str!("controls/keep-nothing.toml"),
-    build: |_| Box::new(KeepNothing),
-    formats: OURS,
-};
+pub(crate) const KEEP_NOTHING: Known =
+    Known::new(include_str!("controls/keep-nothing.toml"), |_| Box::new(KeepNothing));
 
 /// Keeps the newest message and step, and of the rest every long word once, in order.
-pub(crate) const WORD_LIST: Plain = Plain {
-    about: include_str!("controls/word-list.toml"),
-    build: |b| Box::new(WordList { settings: b.settings(), is_shuffled: false }),
-    formats: OURS,
-};
+pub(crate) const WORD_LIST: Known = Known::new(include_str!("controls/word-list.toml"), |b| {
+    Box::new(WordList { settings: b.settings(), is_shuffled: false })
+});
 
 /// Like [`WORD_LIST`], in no order.
-pub(crate) const SHUFFLED_LIST: Plain = Plain {
-    about: include_str!("controls/shuffled-list.toml"),
-    build: |b| Box::new(WordList { settings: b.settings(), is_shuffled: true }),
-    formats: OURS,
-};
+pub(crate) const SHUFFLED_LIST: Known =
+    Known::new(include_str!("controls/shuffled-list.toml"), |b| {
+        Box::new(WordList { settings: b.settings(), is_shuffled: true })
+    });
 
 /// When the window is nearly full, the oldest whole turns (or, in the newest turn, the oldest whole
 /// steps) are dropped until a share of the window is free again. Calls and results are always dropped
 /// together.
-pub(crate) const SLIDING_WINDOW: Plain = Plain {
-    about: include_str!("sliding_window.toml"),
-    build: |b| Box::new(b.settings::<Window>()),
-    formats: OURS,
-};
+pub(crate) const SLIDING_WINDOW: Known =
+    Known::new(include_str!("sliding_window.toml"), |b| Box::new(b.settings::<Window>()));
 
 /// Every tool result except the newest M shows a placeholder.
 ///
@@ -64,11 +48,10 @@ pub(crate) const SLIDING_WINDOW: Plain = Plain {
 /// and solved as many tasks as a run without compaction (docs/sources/peers-and-metrics.md §1b).
 /// Results are masked in batches, because masking one result per step would break the prompt cache
 /// each time.
-pub(crate) const OBSERVATION_MASKING: Plain = Plain {
-    about: include_str!("observation_masking.toml"),
-    build: |b| Box::new(Masking { settings: b.settings(), words: b.texts() }),
-    formats: OURS,
-};
+pub(crate) const OBSERVATION_MASKING: Known =
+    Known::new(include_str!("observation_masking.toml"), |b| {
+        Box::new(Masking { settings: b.settings(), words: b.texts() })
+    });
 
 struct Nothing;
 

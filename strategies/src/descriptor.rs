@@ -156,21 +156,41 @@ pub trait Product: Sync {
     }
 }
 
-/// A product of which its `about.toml` says everything but how to build it.
-pub(crate) struct Plain {
+/// A product of this crate: what its `about.toml` does not say.
+pub(crate) struct Known {
     pub about: &'static str,
     pub build: fn(&BuildRequest<'_>) -> Box<dyn Strategy>,
-    /// [`Product::formats`].
+    pub needs: fn(&BuildRequest<'_>) -> Option<Requirement>,
+    pub load_files: fn(Version, LoadRequest<'_>) -> LoadedFiles,
     pub formats: &'static [PersistFormat],
 }
 
-impl Product for Plain {
+impl Known {
+    /// Returns a product that needs nothing, reads the files of its table and has no own store.
+    pub const fn new(
+        about: &'static str,
+        build: fn(&BuildRequest<'_>) -> Box<dyn Strategy>,
+    ) -> Known {
+        let load_files = |_: Version, request: LoadRequest<'_>| load(&request, Vec::new());
+        Known { about, build, needs: |_| None, load_files, formats: OURS }
+    }
+}
+
+impl Product for Known {
     fn about(&self) -> About {
         About::read(self.about)
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
         (self.build)(b)
+    }
+
+    fn needs(&self, b: &BuildRequest<'_>) -> Option<Requirement> {
+        (self.needs)(b)
+    }
+
+    fn load_files(&self, version: Version, request: LoadRequest<'_>) -> LoadedFiles {
+        (self.load_files)(version, request)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

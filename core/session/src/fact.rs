@@ -1,11 +1,13 @@
 //! Facts: information that a session establishes and later messages need. Matches facts in text.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::gist;
 
-/// The kind of a fact. Recall is reported per kind.
+/// The kind of a fact, in report order. Recall is reported per kind.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -33,33 +35,10 @@ pub enum FactKind {
     Superseded,
 }
 
-impl FactKind {
-    /// All kinds, in report order.
-    pub const ALL: [FactKind; 9] = [
-        FactKind::Goal,
-        FactKind::Constraint,
-        FactKind::Artifact,
-        FactKind::Content,
-        FactKind::Decision,
-        FactKind::Error,
-        FactKind::Value,
-        FactKind::Todo,
-        FactKind::Superseded,
-    ];
-
-    /// Returns the name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            FactKind::Goal => "goal",
-            FactKind::Constraint => "constraint",
-            FactKind::Artifact => "artifact",
-            FactKind::Content => "content",
-            FactKind::Decision => "decision",
-            FactKind::Error => "error",
-            FactKind::Value => "value",
-            FactKind::Todo => "todo",
-            FactKind::Superseded => "superseded",
-        }
+/// Writes the name in files.
+impl fmt::Display for FactKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 

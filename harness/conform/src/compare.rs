@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::RequestView;
 use crate::case::{Bytes, Case, CaseItem, CaseRequest, ContentForm, PartText, PriorSummary};
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::request::{Request, Thread};
+use ctxbench_core::request::Request;
 use ctxbench_provider::wire;
 use ctxbench_util::hash::sha256;
 use serde::Serialize;
@@ -95,15 +95,8 @@ pub(super) fn compare(
 /// Anthropic.
 fn params(request: &Request, view: &RequestView) -> Map<String, Value> {
     let mut params = request.params.clone();
-    match &request.thread {
-        Some(Thread::Create) => drop(params.insert("thread".into(), json!({"type": "create"}))),
-        Some(Thread::Continue { after, .. }) => {
-            params.insert(
-                "thread".into(),
-                json!({"type": "continue", "previous_message_id": &**after}),
-            );
-        }
-        None => {}
+    if let Some(thread) = &request.thread {
+        params.insert("thread".into(), json!(thread));
     }
     if let Some(trigger) = asks_compaction(request, view) {
         let mut compaction = json!({"type": "summarize"});

@@ -5,17 +5,14 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use axum::http::header;
 use ctxbench_core::Millis;
 use ctxbench_core::block::Block;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
+use ctxbench_os::post::{self, HttpClient};
 use ctxbench_provider::Encoded;
 use ctxbench_provider::wire::{Endpoint, Wire};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
 
@@ -132,7 +129,7 @@ fn json(status: u16, body: Vec<u8>) -> ResponseTemplate {
 pub struct HttpTransport {
     server: Option<MockServer>,
     provider: ProviderResponder,
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: HttpClient<Full<Bytes>>,
     wire: Wire,
     counting: bool,
 }
@@ -140,9 +137,8 @@ pub struct HttpTransport {
 impl HttpTransport {
     pub fn new(provider: ProviderModel) -> Self {
         let (wire, counting) = (provider.wire(), provider.has_counting());
-        let client = Client::builder(TokioExecutor::new()).build_http();
         let provider = ProviderResponder::new(provider);
-        HttpTransport { server: None, provider, client, wire, counting }
+        HttpTransport { server: None, provider, client: post::client(), wire, counting }
     }
 
     /// Returns the server, ready for one request. A mock keeps the requests that it has matched, so
@@ -166,16 +162,11 @@ impl HttpTransport {
     /// Returns status and body of the answer.
     async fn post(&mut self, encoded: Encoded) -> Result<(u16, Bytes), ModelError> {
         let address = self.server().await.map_err(|e| broken(&e))?.uri();
-        let mut builder = hyper::Request::post(format!("{address}{}", encoded.path))
-            .header(header::CONTENT_TYPE, "application/json");
-        for (name, value) in &encoded.headers {
-            builder = builder.header(*name, value);
-        }
-        let request = builder.body(Full::new(Bytes::from(encoded.body))).map_err(|e| broken(&e))?;
-        let response = self.client.request(request).await.map_err(|e| broken(&e))?;
-        let status = response.status().as_u16();
-        let body = response.into_body().collect().await.map_err(|e| broken(&e))?;
-        Ok((status, body.to_bytes()))
+        let Encoded { path, headers, body, .. } = encoded;
+        let url = format!("{address}{path}").parse().map_err(|e| broken(&e))?;
+        let sent = post::send(&self.client, &url, &headers, body, usize::MAX).await;
+        let (status, body) = sent.map_err(|e| broken(&e))?;
+        Ok((status.as_u16(), body))
     }
 }
 

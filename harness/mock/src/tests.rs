@@ -11,10 +11,7 @@ use ctxbench_core::request::{
 };
 use ctxbench_core::tokens::Size;
 use ctxbench_core::usage::Usage;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use ctxbench_os::post;
 use wiremock::matchers::method;
 use wiremock::{Mock, MockServer};
 
@@ -282,13 +279,11 @@ async fn a_wiremock_server_answers_with_the_provider_model() {
             "model": "claude-sonnet-4-6", "max_tokens": 10,
             "messages": [{"role": "user", "content": "word ".repeat(size)}],
         });
-        let post = hyper::Request::post(format!("{}/v1/messages", server.uri()))
-            .body(Full::new(Bytes::from(question.to_string())))
-            .unwrap();
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        let (head, body) = client.request(post).await.unwrap().into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        answers.push((head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap()));
+        let url = format!("{}/v1/messages", server.uri()).parse().unwrap();
+        let body = question.to_string().into_bytes();
+        let sent = post::send(&post::client(), &url, &[], body, usize::MAX).await;
+        let (status, body) = sent.unwrap();
+        answers.push((status.as_u16(), String::from_utf8(body.to_vec()).unwrap()));
     }
     assert_eq!([answers[0].0, answers[1].0, answers[2].0], [200, 400, 500], "{answers:?}");
     assert!(answers[0].1.contains("first"), "{answers:?}");

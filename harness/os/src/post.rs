@@ -25,8 +25,10 @@ pub fn post(
     limits: &AnswerLimits,
 ) -> Result<(StatusCode, Bytes), String> {
     let work = || {
+        let client = client();
         let sent = async {
-            tokio::time::timeout(limits.timeout, send(url, headers, body, limits.bytes)).await
+            let sent = send(&client, url, headers, body, limits.bytes);
+            tokio::time::timeout(limits.timeout, sent).await
         };
         let late = |_| Err(format!("no answer within {} s", limits.timeout.as_secs()));
         crate::block_on(sent).map_err(|e| e.to_string())?.unwrap_or_else(late)
@@ -44,7 +46,9 @@ pub fn client<B: Body<Data: Send> + Send>() -> HttpClient<B> {
     Client::builder(TokioExecutor::new()).build(connector)
 }
 
-async fn send(
+/// Posts JSON and returns status and body.
+pub async fn send(
+    client: &HttpClient<Full<Bytes>>,
     url: &Uri,
     headers: &[(&'static str, String)],
     body: Vec<u8>,
@@ -58,7 +62,7 @@ async fn send(
         request = request.header(*name, value);
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|e| e.to_string())?;
-    let answer = client::<Full<Bytes>>()
+    let answer = client
         .request(request)
         .await
         .map_err(|e| format!("the server could not be reached: {}", error_chain(&e)))?;

@@ -148,8 +148,8 @@ impl Drop for PipedProcess {
     }
 }
 
-#[cfg(unix)]
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -5,7 +5,6 @@ use ctxbench_reports as reports;
 use ctxbench_reports::Cell;
 use ctxbench_reports::record::{AS_RECORDED, Fate, RunRecord};
 use ctxbench_scenarios::{Expected, ExpectedCell, ExpectedRow, Scenario};
-use ctxbench_session::fact::FactKind;
 use ctxbench_strategies::Spec;
 use ctxbench_util::toml_file::TomlError;
 
@@ -90,7 +89,7 @@ fn derived(name: &str, r: &RunRecord) -> Option<Cell> {
         }
         _ => {
             let kind = name.strip_prefix("pair_recall_")?.strip_suffix("_pct")?;
-            r.pair_recall_pct(Some(FactKind::ALL.into_iter().find(|k| k.name() == kind)?))
+            r.pair_recall_pct(Some(serde_json::from_value(kind.into()).ok()?))
         }
     };
     Some(share.map_or(Cell::Na, Cell::Real))

@@ -309,7 +309,8 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

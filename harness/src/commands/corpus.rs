@@ -166,57 +166,53 @@ pub(crate) fn walk<S: Send>(
     let shown: &Progress = shown.get_or_insert_with(|| Progress::new("files", files));
     for (input, corpus) in inputs.iter().zip(corpora) {
         let path = Path::new(input);
-        if input::is_pipe(path) {
+        let ended = if input::is_pipe(path) {
             let name = input::display_name(path);
             let mut one = |place: &Path, one| {
                 let item = WalkItem::from_result(one, false, |scenario| make(place, scenario));
                 take(shown, input, place, item)
             };
-            let ended = match input::piped(path) {
+            match input::piped(path) {
                 Ok(bytes) => {
                     let source = Source::of_bytes(&bytes, &name);
                     corpus::read_source(&source, Path::new(&name), &mut one)
                 }
                 Err(e) => one(Path::new(&name), Err(e)),
-            };
-            if ended.is_break() {
-                return Ok(());
             }
-            continue;
-        }
-        let Some(corpus) = corpus else {
+        } else if let Some(corpus) = corpus {
+            let many = path.is_dir();
+            let read = |file: &Path, items: SyncSender<(PathBuf, WalkItem<S>)>| {
+                let _ = corpus.read(file, &mut |place, one| {
+                    let item = WalkItem::from_result(one, many, |scenario| make(place, scenario));
+                    match items.send((place.to_path_buf(), item)) {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(_) => ControlFlow::Break(()),
+                    }
+                });
+            };
+            let ended = read_in_order(corpus.files(), &read, &mut |items| {
+                items.into_iter().try_for_each(|(place, item)| take(shown, input, &place, item))?;
+                shown.step();
+                ControlFlow::Continue(())
+            });
+            match ended {
+                ControlFlow::Continue(()) => {
+                    corpus.into_unread().into_iter().try_for_each(|(folder, e)| {
+                        take(shown, input, &folder, WalkItem::Unreadable(e))
+                    })
+                }
+                broken => broken,
+            }
+        } else {
             let found = ctxbench_scenarios::load(input).map_err(|e| super::meant(input, e))?;
-            for scenario in found.scenarios {
+            found.scenarios.into_iter().try_for_each(|scenario| {
                 let place = PathBuf::from(&scenario.id);
                 let made = make(&place, scenario);
-                if take(shown, input, &place, WalkItem::Session(made)).is_break() {
-                    return Ok(());
-                }
-            }
-            continue;
+                take(shown, input, &place, WalkItem::Session(made))
+            })
         };
-        let many = path.is_dir();
-        let read = |file: &Path, items: SyncSender<(PathBuf, WalkItem<S>)>| {
-            let _ = corpus.read(file, &mut |place, one| {
-                let item = WalkItem::from_result(one, many, |scenario| make(place, scenario));
-                match items.send((place.to_path_buf(), item)) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(_) => ControlFlow::Break(()),
-                }
-            });
-        };
-        let ended = read_in_order(corpus.files(), &read, &mut |items| {
-            items.into_iter().try_for_each(|(place, item)| take(shown, input, &place, item))?;
-            shown.step();
-            ControlFlow::Continue(())
-        });
         if ended.is_break() {
-            return Ok(());
-        }
-        for (folder, e) in corpus.into_unread() {
-            if take(shown, input, &folder, WalkItem::Unreadable(e)).is_break() {
-                return Ok(());
-            }
+            break;
         }
     }
     Ok(())
@@ -437,8 +433,6 @@ fn named<T>(
     inputs: &[String],
     mut kept: Vec<(usize, PathBuf, (Scenario, T))>,
 ) -> Vec<(Scenario, T)> {
-    // The sort is stable: sessions of an input keep their order.
-    kept.sort_by_key(|(n, ..)| *n);
     let mut out: Vec<(Scenario, T)> = Vec::new();
     for (n, input) in inputs.iter().enumerate() {
         let from_result = kept.extract_if(.., |(of, ..)| *of == n);

@@ -54,11 +54,10 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-use crate::descriptor::Plain;
+use crate::descriptor::Known;
 use strategy::AiderProgram;
 
-pub(crate) const AIDER: Plain = Plain {
-    about: include_str!("about.toml"),
-    build: |b| Box::new(AiderProgram::new(b)),
+pub(crate) const AIDER: Known = Known {
     formats: &[markdown::FORMAT],
+    ..Known::new(include_str!("about.toml"), |b| Box::new(AiderProgram::new(b)))
 };

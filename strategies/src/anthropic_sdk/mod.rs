@@ -13,39 +13,26 @@ use ctxbench_core::prelude::*;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::descriptor::{About, BuildRequest, Product, Requirement};
-use crate::persist::PersistFormat;
+use crate::descriptor::{Known, Requirement};
 use old_runner::Old;
 use runner::Runner;
 
-pub(crate) struct AnthropicSdk;
-
-impl Product for AnthropicSdk {
-    fn about(&self) -> About {
-        About::read(include_str!("about.toml"))
-    }
-
-    /// Returns the capabilities that a version needs. The client of 0.125 compacts by itself and
-    /// works with any wire. Threads and compaction on demand need the Anthropic API.
-    fn needs(&self, b: &BuildRequest<'_>) -> Option<Requirement> {
+pub(crate) const ANTHROPIC_SDK: Known = Known {
+    // The client of 0.125 compacts by itself and works with any wire. Threads and compaction on
+    // demand need the Anthropic API.
+    needs: |b| {
         (b.version.name == "2.12").then_some(Requirement {
             is_met: |c| c.message_threads,
             reason: "threads and compaction on demand exist on the Anthropic API only",
         })
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        match b.version.name {
-            "2.12" => Box::new(Runner::new(b)),
-            _ => Box::new(Old::new(b)),
-        }
-    }
-
-    /// The program that embeds the SDK stores sessions.
-    fn formats(&self) -> &'static [PersistFormat] {
-        &[]
-    }
-}
+    },
+    // The program that embeds the SDK stores sessions.
+    formats: &[],
+    ..Known::new(include_str!("about.toml"), |b| match b.version.name {
+        "2.12" => Box::new(Runner::new(b)),
+        _ => Box::new(Old::new(b)),
+    })
+};
 
 /// Values of the settings in `about.toml`.
 #[derive(Clone, Debug, Default, Deserialize)]

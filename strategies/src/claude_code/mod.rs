@@ -29,33 +29,30 @@ mod summary;
 mod tests;
 
 use ctxbench_core::prelude::*;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles, load};
+use ctxbench_kit::memory::load;
 
-use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
-use crate::persist::PersistFormat;
+use crate::descriptor::{Known, Requirement};
 use described::{Wu2, three_tiers};
 use rules::{ClaudeCodeSettings, Micro};
 use strategy::ClaudeCodeProgram;
 
-pub(crate) struct ClaudeCode;
-
 /// Room for a reply up to early 2026, tokens (docs/sources/claude-code.md §1.1).
 const OLDER_RESERVE: u64 = 32_000;
 
-impl Product for ClaudeCode {
-    fn about(&self) -> About {
-        About::read(include_str!("about.toml"))
-    }
-
-    fn needs(&self, b: &BuildRequest<'_>) -> Option<Requirement> {
+pub(crate) const CLAUDE_CODE: Known = Known {
+    needs: |b| {
         let edits = b.settings::<ClaudeCodeSettings>().microcompact == Micro::CacheEdits;
         edits.then_some(Requirement {
             is_met: |c| c.context_editing,
             reason: "edits of a cached prefix exist on the Anthropic API only",
         })
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+    },
+    load_files: |version, mut request| {
+        request.table.rows.retain(|row| row.listed_in.is_none() || version.name == "described-001");
+        load(&request, Vec::new())
+    },
+    formats: &[persist::FORMAT],
+    ..Known::new(include_str!("about.toml"), |b| {
         let program = |settings, described| -> Box<dyn Strategy> {
             Box::new(ClaudeCodeProgram::new(settings, b.texts(), described))
         };
@@ -70,14 +67,5 @@ impl Product for ClaudeCode {
             "described-002" => program(three_tiers(b.settings()), true),
             name => unreachable!("{name} is not in about.toml"),
         }
-    }
-
-    fn load_files(&self, version: Version, mut request: LoadRequest<'_>) -> LoadedFiles {
-        request.table.rows.retain(|row| row.listed_in.is_none() || version.name == "described-001");
-        load(&request, Vec::new())
-    }
-
-    fn formats(&self) -> &'static [PersistFormat] {
-        &[persist::FORMAT]
-    }
-}
+    })
+};

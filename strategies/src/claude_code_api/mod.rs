@@ -9,8 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::descriptor::{About, BuildRequest, Product, Requirement};
-use crate::persist::PersistFormat;
+use crate::descriptor::{Known, Requirement};
 use ctxbench_core::breakpoints::frontier_breakpoints;
 use ctxbench_core::context_editing::{edited_view, next_change, will_apply};
 use ctxbench_core::prelude::*;
@@ -71,25 +70,15 @@ const MEMORY: &str = "memory";
 /// Number of successive pauses after which the summary is as large as the blocks that it replaced.
 const MAX_PAUSES: u32 = 3;
 
-pub(crate) struct ClaudeCodeApi;
-
-impl Product for ClaudeCodeApi {
-    fn about(&self) -> About {
-        About::read(include_str!("about.toml"))
-    }
-
-    fn formats(&self) -> &'static [PersistFormat] {
-        &[crate::claude_code::persist::FORMAT]
-    }
-
-    fn needs(&self, _b: &BuildRequest<'_>) -> Option<Requirement> {
+pub(crate) const CLAUDE_CODE_API: Known = Known {
+    needs: |_| {
         Some(Requirement {
             is_met: |c| c.context_editing,
             reason: "context editing of this kind exists on the Anthropic API only",
         })
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+    },
+    formats: &[crate::claude_code::persist::FORMAT],
+    ..Known::new(include_str!("about.toml"), |b| {
         let s: ApiSettings = b.settings();
         let names = |text: Option<&str>| -> Vec<String> {
             text.into_iter().flat_map(|t| t.split('+')).map(str::to_string).collect()
@@ -129,8 +118,8 @@ impl Product for ClaudeCodeApi {
             seen: 0,
             applied: Applied::default(),
         })
-    }
-}
+    })
+};
 
 pub(crate) struct Api {
     settings: ApiSettings,

@@ -12,46 +12,25 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{Level, LoadRequest, LoadedFiles, Note, load, read_settings};
+use ctxbench_kit::memory::{Level, Note, load, read_settings};
 use described::DescribedCodex;
 use rules::{CodexSettings, Release};
 use serde::Deserialize;
 use strategy::CodexProgram;
 
-use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
-use crate::persist::PersistFormat;
+use crate::descriptor::{Known, Requirement};
 
-pub(crate) struct Codex;
-
-impl Product for Codex {
-    fn about(&self) -> About {
-        About::read(include_str!("about.toml"))
-    }
-
-    /// Remote compaction is an item of the Responses API; compaction blocks of other providers
-    /// differ.
-    fn needs(&self, b: &BuildRequest<'_>) -> Option<Requirement> {
+pub(crate) const CODEX: Known = Known {
+    // Remote compaction is an item of the Responses API; compaction blocks of other providers
+    // differ.
+    needs: |b| {
         let remote = b.settings::<CodexSettings>().remote && !b.version.is_description();
         remote.then_some(Requirement {
             is_met: |c| c.compaction_items,
             reason: "remote compaction exists on the OpenAI Responses API only",
         })
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        match b.version.name {
-            "0.104" => Box::new(CodexProgram::new(Release::V104, b)),
-            "0.63" => Box::new(CodexProgram::new(Release::V063, b)),
-            // Trims the oldest items.
-            "described-000" => Box::new(DescribedCodex::new(false, b)),
-            // Replaces the history with a note as a message of the assistant.
-            "described-002" => Box::new(DescribedCodex::new(true, b)),
-            _ => Box::new(CodexProgram::new(Release::V169, b)),
-        }
-    }
-
-    fn load_files(&self, _version: Version, mut request: LoadRequest<'_>) -> LoadedFiles {
+    },
+    load_files: |_, mut request| {
         let mut notes = Vec::new();
         let parse = |text: &str| -> Result<FileSettings, String> {
             toml::from_str(text).map_err(|e| format!("invalid TOML: {}", e.message()))
@@ -78,12 +57,18 @@ impl Product for Codex {
             }
         }
         out
-    }
-
-    fn formats(&self) -> &'static [PersistFormat] {
-        &[persist::FORMAT]
-    }
-}
+    },
+    formats: &[persist::FORMAT],
+    ..Known::new(include_str!("about.toml"), |b| match b.version.name {
+        "0.104" => Box::new(CodexProgram::new(Release::V104, b)),
+        "0.63" => Box::new(CodexProgram::new(Release::V063, b)),
+        // Trims the oldest items.
+        "described-000" => Box::new(DescribedCodex::new(false, b)),
+        // Replaces the history with a note as a message of the assistant.
+        "described-002" => Box::new(DescribedCodex::new(true, b)),
+        _ => Box::new(CodexProgram::new(Release::V169, b)),
+    })
+};
 
 /// The settings that concern memory files.
 #[derive(Default, Deserialize)]

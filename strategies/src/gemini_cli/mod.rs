@@ -11,13 +11,14 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-use crate::descriptor::Plain;
+use crate::descriptor::Known;
 pub use preview::CutSizes;
 use strategy::GeminiCliProgram;
 pub use strategy::phase;
 
-pub(crate) const GEMINI_CLI: Plain = Plain {
-    about: include_str!("about.toml"),
-    build: |b| Box::new(GeminiCliProgram::new(b.settings(), b.texts())),
+pub(crate) const GEMINI_CLI: Known = Known {
     formats: &[persist::FORMAT],
+    ..Known::new(include_str!("about.toml"), |b| {
+        Box::new(GeminiCliProgram::new(b.settings(), b.texts()))
+    })
 };

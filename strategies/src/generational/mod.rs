@@ -16,16 +16,12 @@ use ctxbench_core::tokens::Size;
 use ctxbench_core::usage::Ttl;
 use serde::Deserialize;
 
-use crate::descriptor::Plain;
-use crate::persist::OURS;
+use crate::descriptor::Known;
 use crate::shared::is_fixed;
 use journal::{Journal, Line, newest};
 
-pub(crate) const GENERATIONAL: Plain = Plain {
-    about: include_str!("about.toml"),
-    build: |b| Box::new(Generational::new(b.settings())),
-    formats: OURS,
-};
+pub(crate) const GENERATIONAL: Known =
+    Known::new(include_str!("about.toml"), |b| Box::new(Generational::new(b.settings())));
 
 /// Shares of the window: above the first the view is shrunk, to at most the second.
 const HIGH: f64 = 0.85;

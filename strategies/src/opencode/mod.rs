@@ -18,44 +18,28 @@ mod tests;
 
 use std::path::Path;
 
-use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{
-    Base, Level, LoadRequest, LoadedFiles, Note, Row, load, parse_jsonc, read_settings,
-};
+use ctxbench_kit::memory::{Base, Level, LoadRequest, Note, Row, load, parse_jsonc, read_settings};
 use described::{Account, DescribedOpenCode};
 use strategy::OpenCodeProgram;
 
-use crate::descriptor::{About, BuildRequest, Product, Version};
-use crate::persist::PersistFormat;
+use crate::descriptor::Known;
 
-pub(crate) struct OpenCode;
-
-impl Product for OpenCode {
-    fn about(&self) -> About {
-        About::read(include_str!("about.toml"))
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        match b.version.name {
-            "described-001" => Box::new(DescribedOpenCode::new(Account::Comparison, b)),
-            "described-002" => Box::new(DescribedOpenCode::new(Account::Article, b)),
-            name => Box::new(OpenCodeProgram::new(name == "1.3", b)),
-        }
-    }
-
-    fn load_files(&self, _version: Version, mut request: LoadRequest<'_>) -> LoadedFiles {
+pub(crate) const OPENCODE: Known = Known {
+    load_files: |_, mut request| {
         let mut notes = Vec::new();
         for name in instructions(&request, &mut notes) {
             let row = Row::new(Level::Settings, Base::Project, &[&name]);
             request.table.rows.push(Row { nearest_first: true, ..row });
         }
         load(&request, notes)
-    }
-
-    fn formats(&self) -> &'static [PersistFormat] {
-        &[persist_tables::FORMAT, persist_tables::FILES]
-    }
-}
+    },
+    formats: &[persist_tables::FORMAT, persist_tables::FILES],
+    ..Known::new(include_str!("about.toml"), |b| match b.version.name {
+        "described-001" => Box::new(DescribedOpenCode::new(Account::Comparison, b)),
+        "described-002" => Box::new(DescribedOpenCode::new(Account::Article, b)),
+        name => Box::new(OpenCodeProgram::new(name == "1.3", b)),
+    })
+};
 
 /// Files listed in the settings, the user's before the project's: paths, or patterns that apply in
 /// every folder up to the root. URLs are not fetched.

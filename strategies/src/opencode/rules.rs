@@ -2,6 +2,7 @@
 //! a compaction, pruning, selection of messages, breakpoints.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::prelude::*;
@@ -181,34 +182,22 @@ pub fn used(usage: &Usage) -> u64 {
     usage.reported_total.filter(|n| *n > 0).unwrap_or_else(parts)
 }
 
-/// Provider messages that mean that the prompt is too long, in lower case (docs/sources/opencode.md
-/// §3.1 lists the kinds).
-const TOO_LONG: &[&str] = &[
-    "prompt is too long",
-    "input is too long",
-    "exceeds the context window",
-    "exceed context limit",
-    "maximum context length",
-    "maximum prompt length",
-    "input token count",
-    "context length exceeded",
-    "context_length_exceeded",
-    "context window exceeds limit",
-    "reduce the length of the messages",
-    "request entity too large",
-    "request_too_large",
-    "too many tokens",
-    "token limit exceeded",
-];
+/// How a refusal for the length of a prompt is told by the text of the answer, in lower case.
+#[derive(Deserialize)]
+struct Failures {
+    too_large: Vec<String>,
+    not_too_large: Vec<String>,
+}
 
-/// Messages about the request rate and not about the length.
-const ABOUT_RATE: &[&str] = &["rate limit", "too many requests", "throttl", "per minute"];
+static FAILURES: LazyLock<Failures> = LazyLock::new(|| {
+    toml::from_str(include_str!("failures.toml")).expect("a test reads failures.toml")
+});
 
 /// Returns true if the provider refused a prompt for its length (docs/sources/opencode.md §3.1).
 pub fn is_overflow(e: &ModelError) -> bool {
     let message = e.message.to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|w| message.contains(w));
-    e.is_overflow() || (!says(ABOUT_RATE) && says(TOO_LONG))
+    let says = |words: &[String]| words.iter().any(|w| message.contains(w));
+    e.is_overflow() || (!says(&FAILURES.not_too_large) && says(&FAILURES.too_large))
 }
 
 /// Maximum retries of a request after transient failures (docs/sources/opencode.md §3.1).

@@ -16,7 +16,7 @@ mod summary;
 mod tests;
 mod view;
 
-use crate::descriptor::{About, BuildRequest, Product, Requirement};
+use crate::descriptor::{Known, Requirement};
 use ctxbench_core::prelude::*;
 use ctxbench_kit::monitor::Reminders;
 
@@ -38,25 +38,18 @@ const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.md"];
 /// specify a number.
 pub(crate) const RETRIES: u32 = 5;
 
-pub(crate) struct OpenOxide;
-
 /// Version that asks the provider to free space, as far as possible. The design describes both; no
 /// program implements it.
 const PROVIDER_SIDE: &str = "provider-side";
 
-impl Product for OpenOxide {
-    fn about(&self) -> About {
-        About::read(include_str!("about.toml"))
-    }
-
-    fn needs(&self, b: &BuildRequest<'_>) -> Option<Requirement> {
+pub(crate) const OPENOXIDE: Known = Known {
+    needs: |b| {
         (b.version.name == PROVIDER_SIDE).then_some(Requirement {
             is_met: |c| c.context_editing,
             reason: "a provider that clears tool results exists on the Anthropic API only",
         })
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+    },
+    ..Known::new(include_str!("about.toml"), |b| {
         let (s, words) = (b.settings::<OpenOxideSettings>(), b.texts::<OxideWords>());
         Box::new(OpenOxideStrategy {
             system_tokens: 0,
@@ -71,8 +64,8 @@ impl Product for OpenOxide {
             provider_side: b.version.name == PROVIDER_SIDE,
             settings: s,
         })
-    }
-}
+    })
+};
 
 pub(crate) struct OpenOxideStrategy {
     pub(crate) settings: OpenOxideSettings,

@@ -58,8 +58,9 @@ impl Persistence for StoreFormat {
     fn append(&mut self, entry: &JournalEntry) -> Result<()> {
         match entry {
             JournalEntry::Message(said) => {
-                let (_, ids) = self.store.append_message(self.session, said.role, &said.parts)?;
-                self.shown.push((said.clone(), ids));
+                let message = (said.role, said.parts.clone());
+                let ids = self.store.append_messages(self.session, &[message])?;
+                self.shown.extend(ids.into_iter().map(|(_, parts)| (said.clone(), parts)));
             }
             JournalEntry::View(view) => {
                 let before: Vec<_> = self.shown.iter().map(|(s, _)| s.clone()).collect();

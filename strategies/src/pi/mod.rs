@@ -11,12 +11,11 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-use crate::descriptor::Plain;
+use crate::descriptor::Known;
 pub use rules::FileLists;
 use strategy::PiProgram;
 
-pub(crate) const PI: Plain = Plain {
-    about: include_str!("about.toml"),
-    build: |b| Box::new(PiProgram::new(b)),
+pub(crate) const PI: Known = Known {
     formats: &[persist::FORMAT],
+    ..Known::new(include_str!("about.toml"), |b| Box::new(PiProgram::new(b)))
 };

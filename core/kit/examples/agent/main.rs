@@ -114,7 +114,7 @@ impl Strategy for Handoff {
     async fn after_turn(&mut self, s: &mut Engine) {
         let new = stored(&s.history.messages()[self.stored..]);
         let ids = self.store.append_messages(self.session, &new).expect("the store can be written");
-        if let Some(prompt) = ids.first() {
+        if let Some((prompt, _)) = ids.first() {
             let files = Some(self.files.load(Ordering::Relaxed));
             self.store
                 .add_checkpoint(self.session, Position::Before(*prompt), None, files)

@@ -34,9 +34,9 @@ impl TestAgent {
         let messages = [(Role::User, text.to_string()), (Role::Assistant, format!("did {text}"))]
             .map(|(role, text)| (role, vec![Part::Text(text.into())]));
         let ids = self.kept.store.append_messages(self.session, &messages).unwrap();
-        let position = Position::Before(ids[0]);
+        let position = Position::Before(ids[0].0);
         self.kept.store.add_checkpoint(self.session, position, None, Some(number)).unwrap();
-        [ids[0], ids[1]]
+        [ids[0].0, ids[1].0]
     }
 
     fn checkpoints(&self, session: Id) -> Vec<Checkpoint> {
@@ -127,7 +127,8 @@ fn refused_rewind_changes_nothing() {
     // A checkpoint without files, and a message of another session.
     let store = &mut a.kept.store;
     let other = store.create_session(&NewSession::default()).unwrap();
-    let (m, _) = store.append_message(other, Role::User, &[Part::Text("x".into())]).unwrap();
+    let message = (Role::User, vec![Part::Text("x".into())]);
+    let m = store.append_messages(other, &[message]).unwrap()[0].0;
     let id = store.add_checkpoint(other, Position::After(m), Some("x"), None).unwrap();
     let c = a.checkpoint(other, "x");
     let e = a.kept.rewind(other, &Target::Checkpoint(c), Restore::Both).unwrap_err();

@@ -114,27 +114,16 @@ impl Store {
         self.write("create a session", |tx, ids| insert_session(tx, ids, new, None))
     }
 
-    /// Appends a message. Returns the ids of the message and its parts.
-    pub fn append_message(
-        &mut self,
-        session: Id,
-        role: Role,
-        parts: &[Part],
-    ) -> Result<(Id, Vec<Id>), StoreError> {
-        self.session(session)?;
-        self.write("append a message", |tx, ids| insert(tx, ids, session, role, Kind::Said, parts))
-    }
-
-    /// Appends messages, all or none. Returns their ids.
+    /// Appends messages to a session, all or none. Returns the ids of each message and of its parts.
     pub fn append_messages(
         &mut self,
         session: Id,
         messages: &[(Role, Vec<Part>)],
-    ) -> Result<Vec<Id>, StoreError> {
+    ) -> Result<Vec<(Id, Vec<Id>)>, StoreError> {
         self.session(session)?;
         self.write("append messages", |tx, ids| {
             let append = |(role, parts): &(Role, Vec<Part>)| {
-                Ok(insert(tx, ids, session, *role, Kind::Said, parts)?.0)
+                insert(tx, ids, session, *role, Kind::Said, parts)
             };
             messages.iter().map(append).collect()
         })

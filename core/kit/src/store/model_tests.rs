@@ -72,9 +72,10 @@ fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op, n: us
             let text = format!("{op:?} {n}");
             let is_result = matches!(op, Op::Result);
             let part = if is_result { result(&text) } else { Part::Text(text.as_str().into()) };
-            let (id, parts) = s.append_message(session, Role::User, &[part]).unwrap();
+            let ids = s.append_messages(session, &[(Role::User, vec![part])]).unwrap();
+            let (id, parts) = &ids[0];
             let result = is_result.then_some(parts[0]);
-            messages.push(ModelMessage { result, ..message(id, text) });
+            messages.push(ModelMessage { result, ..message(*id, text) });
         }
         (Op::Prune, _) => {
             let results: Vec<_> = messages.iter_mut().filter(|m| m.result.is_some()).collect();

@@ -25,7 +25,7 @@ pub(super) fn result(output: &str) -> Part {
 }
 
 fn append_text(s: &mut Store, session: Id, said: &str) -> Id {
-    s.append_message(session, Role::User, &[text(said)]).unwrap().0
+    s.append_messages(session, &[(Role::User, vec![text(said)])]).unwrap()[0].0
 }
 
 /// Returns the texts and outputs of messages; the summary for a boundary.
@@ -57,8 +57,8 @@ fn open_new_store_is_private() {
 #[test]
 fn prune_part_of_a_message_is_refused() {
     let (_folder, mut s, session) = store();
-    let (_, said) = s.append_message(session, Role::User, &[text("hi")]).unwrap();
-    let e = s.prune_part(session, said[0], "cut").unwrap_err().to_string();
+    let said = s.append_messages(session, &[(Role::User, vec![text("hi")])]).unwrap();
+    let e = s.prune_part(session, said[0].1[0], "cut").unwrap_err().to_string();
     assert!(e.contains("there is no tool result"), "{e}");
 }
 
@@ -89,7 +89,7 @@ fn reopened_store_continues_after_clock_set_back() {
     let mut s = Store::open_with(&path, IdGenerator::new(|| 10, 2)).unwrap();
     append_text(&mut s, session, "two");
     assert_eq!(texts(&s, session), ["one", "two"]);
-    let e = s.append_message(ids().next_id(), Role::User, &[]).unwrap_err().to_string();
+    let e = s.append_messages(ids().next_id(), &[]).unwrap_err().to_string();
     assert!(e.contains("s.db") && e.contains("no session"), "{e}");
 }
 
@@ -176,8 +176,8 @@ fn append_on_full_disk_changes_nothing() {
     append_text(&mut s, session, "kept");
     s.db.execute_batch("PRAGMA max_page_count = 1").unwrap();
     let big = "x".repeat(1_000_000);
-    let e =
-        s.append_message(session, Role::User, &[text("half"), text(&big)]).unwrap_err().to_string();
+    let message = (Role::User, vec![text("half"), text(&big)]);
+    let e = s.append_messages(session, &[message]).unwrap_err().to_string();
     assert!(e.contains("s.db") && e.contains("nothing was changed, free some space"), "{e}");
     assert_eq!(texts(&s, session), ["kept"], "not half a message");
     // Space is available again.

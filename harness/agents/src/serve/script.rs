@@ -101,10 +101,6 @@ impl ReplyScript {
         ReplyScript { turns, next: (0, 0), given, giving: None, tools_seen: false }
     }
 
-    pub fn len(&self) -> usize {
-        self.turns.iter().map(|t| t.replies.len()).sum()
-    }
-
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }

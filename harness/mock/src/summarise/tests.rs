@@ -133,8 +133,7 @@ fn write(p: &Prompt) -> String {
 }
 
 fn fact(id: &str, kind: FactKind, tokens: &[&str]) -> Fact {
-    let json =
-        serde_json::json!({ "id": id, "kind": kind.name(), "tokens": tokens, "arises": "m" });
+    let json = serde_json::json!({ "id": id, "kind": kind, "tokens": tokens, "arises": "m" });
     serde_json::from_value(json).unwrap()
 }
 

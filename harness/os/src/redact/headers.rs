@@ -5,46 +5,22 @@ use std::collections::BTreeMap;
 use axum::http::HeaderMap;
 
 use super::MARK;
-
-/// Parts of the names of headers and query parameters that contain secrets.
-const SECRET: &[&str] =
-    &["auth", "key", "token", "cookie", "secret", "credential", "session", "signature", "passw"];
-
-/// Parts of the names of headers with values that may be kept. Any other header may identify a
-/// person.
-const PUBLIC: &[&str] = &[
-    "version",
-    "beta",
-    "type",
-    "kind",
-    "purpose",
-    "subagent",
-    "originator",
-    "x-app",
-    "agent",
-    "ratelimit",
-    "retry",
-    "request-id",
-    "stainless",
-    "encoding",
-    "length",
-    "date",
-    "server",
-    "accept",
-    "processing-ms",
-    "warning",
-];
+use super::shapes::SHAPES;
 
 /// Shortest value that counts as a secret, bytes: shorter ones occur in any text.
 const MIN_SECRET_BYTES: usize = 8;
 
-fn has(name: &str, parts: &[&str]) -> bool {
+fn has(name: &str, parts: &[String]) -> bool {
     let name = name.to_ascii_lowercase();
     parts.iter().any(|part| name.contains(part))
 }
 
+fn is_secret(name: &str) -> bool {
+    has(name, &SHAPES.secret_names)
+}
+
 fn is_public(name: &str) -> bool {
-    has(name, PUBLIC) && (!has(name, SECRET) || has(name, &["ratelimit"]))
+    has(name, &SHAPES.public_headers) && (!is_secret(name) || name.contains("ratelimit"))
 }
 
 /// Returns all headers, with [`MARK`] as the value of those that may not be kept.
@@ -72,7 +48,7 @@ pub struct RequestSecrets(Vec<String>);
 impl RequestSecrets {
     pub fn new(headers: &HeaderMap, query: Option<&str>) -> RequestSecrets {
         let mut all: Vec<String> = Vec::new();
-        let secret = headers.iter().filter(|(n, _)| has(n.as_str(), SECRET));
+        let secret = headers.iter().filter(|(n, _)| is_secret(n.as_str()));
         for value in secret.map(|(_, v)| String::from_utf8_lossy(v.as_bytes()).into_owned()) {
             // `Bearer KEY`, `name=VALUE; name=VALUE`.
             let pieces = value.split([' ', ';', ',']).map(|p| p.trim_matches('"').to_string());
@@ -82,7 +58,7 @@ impl RequestSecrets {
             }
             all.push(value);
         }
-        all.extend(parameters(query).filter(|(n, _)| has(n, SECRET)).map(|(_, v)| v.to_string()));
+        all.extend(parameters(query).filter(|(n, _)| is_secret(n)).map(|(_, v)| v.to_string()));
         all.retain(|s| s.len() >= MIN_SECRET_BYTES && !s.eq_ignore_ascii_case("anonymous"));
         all.sort_by_key(|s| std::cmp::Reverse(s.len()));
         all.dedup();

@@ -12,10 +12,12 @@ use super::Finding;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ShapesFile {
+pub(super) struct ShapesFile {
     colours: String,
     before: String,
     shared_users: Vec<String>,
+    pub(super) secret_names: Vec<String>,
+    pub(super) public_headers: Vec<String>,
     shapes: Vec<Shape>,
 }
 
@@ -67,29 +69,25 @@ impl Check {
     }
 }
 
-struct ShapeSet {
-    shapes: Vec<Shape>,
-    /// All patterns as one, with a group for each shape in their order.
-    any: Regex,
-    before: String,
-    shared_users: Vec<String>,
-}
+pub(super) static SHAPES: LazyLock<ShapesFile> = LazyLock::new(|| {
+    let mut file: ShapesFile = toml::from_str(include_str!("shapes.toml"))
+        .expect("the file is part of the program, and a test reads it");
+    file.before = file.before.replace("{colours}", &file.colours);
+    file
+});
 
-static SHAPES: LazyLock<ShapeSet> = LazyLock::new(|| {
-    let ShapesFile { colours, before, shared_users, shapes } =
-        toml::from_str(include_str!("shapes.toml"))
-            .expect("the file is part of the program, and a test reads it");
-    let before = before.replace("{colours}", &colours);
+/// All patterns as one, with a group for each shape in their order.
+static ANY: LazyLock<Regex> = LazyLock::new(|| {
+    let ShapesFile { colours, before, shapes, .. } = &*SHAPES;
     let whole = |shape: &Shape| {
-        let pattern = shape.pattern.replace("{before}", &before).replace("{colours}", &colours);
+        let pattern = shape.pattern.replace("{before}", before).replace("{colours}", colours);
         format!("(?:{pattern})")
     };
     let all: Vec<String> = shapes.iter().map(whole).collect();
     // With boundaries of Unicode no automaton takes a text that is not ASCII, and a report took
     // nine times as long.
     let all = all.join("|").replace(r"\b", r"(?-u:\b)");
-    let any = Regex::new(&all).expect("the file is part of the program, and a test compiles it");
-    ShapeSet { shapes, any, before, shared_users }
+    Regex::new(&all).expect("the file is part of the program, and a test compiles it")
 });
 
 /// Returns the pattern of the text right before a secret.
@@ -107,7 +105,7 @@ fn shape_of(found: Captures<'_>) -> Option<(&'static Shape, Range<usize>)> {
 pub(super) fn find(text: &str) -> Vec<Finding> {
     let mut out = Vec::new();
     let mut from = 0;
-    while let Some(found) = SHAPES.any.captures_at(text, from) {
+    while let Some(found) = ANY.captures_at(text, from) {
         let start = found.get(0).map_or(from, |whole| whole.start());
         let Some((shape, secret)) = shape_of(found) else { break };
         let end = match shape.check {
@@ -132,7 +130,7 @@ pub(super) fn find(text: &str) -> Vec<Finding> {
 
 /// Returns the kind of the shape that a whole secret has by itself, if any.
 pub(super) fn kind_of(secret: &str) -> Option<&'static str> {
-    let (shape, range) = SHAPES.any.captures(secret).and_then(shape_of)?;
+    let (shape, range) = ANY.captures(secret).and_then(shape_of)?;
     (range.len() == secret.len() && shape.check.holds(secret)).then_some(&*shape.kind)
 }
 
