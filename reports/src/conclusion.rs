@@ -199,7 +199,7 @@ fn cost_of_compacting(block: &ReportBlock<'_>) -> String {
 mod tests {
     use super::*;
     use crate::record::{IntegrityFailure, Rule, Status};
-    use crate::{stats, testing};
+    use crate::{front, stats, testing};
 
     fn run(session: &str, label: &str, cost: f64, kept: f64, waited_s: u64) -> RunRecord {
         let mut r = testing::scored(session, label, cost, kept);
@@ -336,12 +336,40 @@ mod tests {
         let rows = [run("one", "sdk", 3.116, 83.0, 9), idle("b", 3.1), idle("c", 3.1)];
         let told = conclusions(&testing::of(rows)).remove(0);
         assert_eq!(told.front, ["b", "c"]);
+        assert_eq!(told.sentences[0], "No product needed to compact; only sdk did.");
         assert!(
-            told.sentences[0]
+            told.sentences[1]
                 .starts_with("Of 3 strategies, b = c is the cheapest and recalls most")
         );
         let none = conclusions(&testing::of([idle("a", 3.1), idle("b", 3.1), idle("c", 3.1)]));
         assert_eq!(none[0].sentences, ["No product needed to compact."]);
+        // Three cents of $9.30 in all, over three sessions.
+        let several = |cost: fn(&str) -> f64| {
+            let rows = ["one", "two", "three"].map(|session| {
+                ["a", "b", "c"].map(|label| RunRecord {
+                    scenario: run(session, label, 0.0, 0.0, 0).scenario,
+                    ..idle(label, cost(label))
+                })
+            });
+            let mut r = testing::of(rows.concat());
+            recorded(&mut r);
+            r
+        };
+        let cents = several(|label| if label == "a" { 3.11 } else { 3.10 });
+        assert_eq!(sentences(&cents), ["No product needed to compact."]);
+        // Values of a setting, or programs of your own, compact.
+        let mut own = several(|label| if label == "a" { 2.0 } else { 3.10 });
+        for (label, key) in [("a", "threshold"), ("b", "threshold")] {
+            testing::labelled(&mut own, label).take(2).for_each(|r| {
+                r.summary.compactions = 1;
+                r.strategy.given.insert(key.into(), label.into());
+            });
+        }
+        let told = sentences(&own).remove(0);
+        assert!(told.starts_with("No product needed to compact; only "), "{told}");
+        testing::labelled(&mut own, "b").for_each(|r| r.strategy.given.clear());
+        let told = sentences(&own).remove(0);
+        assert!(told.starts_with("No product needed to compact in 1 of 3 sessions."), "{told}");
         // In one of two recordings.
         let mut r = sessions();
         r.runs[4..].iter_mut().for_each(|r| r.summary.compactions = 0);
@@ -369,6 +397,50 @@ mod tests {
         assert!(told.heading.starts_with("66 of 67 sessions, finished by all"), "{told:?}");
         let failed: Vec<&str> = told.failures.iter().filter_map(|f| f.split(':').next()).collect();
         assert_eq!(failed, ["a, in s00", "often, in 8 of 67 sessions, first s00"]);
+    }
+
+    #[test]
+    fn who_fails_in_the_longest_session_does_not_win_by_it() {
+        let mut r = Results::default();
+        for i in 0..12 {
+            let id = format!("s{i:02}");
+            let rows = [("a", 1.0, 50.0), ("b", 2.0, 70.0), ("short", 0.5, 99.0)];
+            r.runs.extend(rows.map(|(label, cost, kept)| run(&id, label, cost, kept, 3)));
+            let replies = if i == 0 { 500 } else { 10 };
+            r.runs.iter_mut().rev().take(3).for_each(|r| r.summary.steps_total = replies);
+        }
+        recorded(&mut r);
+        assert_eq!(conclusions(&r).remove(0).front, ["short"]);
+        testing::labelled(&mut r, "short").take(1).for_each(|r| r.status = Status::Overflow);
+        let told = conclusions(&r).remove(0);
+        assert_eq!(told.front, ["a", "b"]);
+        assert!(told.heading.starts_with("12 sessions, "), "{told:?}");
+        assert!(told.sentences[0].ends_with("; not ranked: short."), "{told:?}");
+        assert!(told.failures[0].starts_with("short, in s00: "), "{told:?}");
+        // If only one row finished it, the others are compared over what they finished.
+        testing::labelled(&mut r, "a").take(1).for_each(|r| r.status = Status::Overflow);
+        let told = conclusions(&r).remove(0);
+        assert_eq!(told.front, ["short"]);
+        let want =
+            "Over 11 of 12 sessions, of 3 strategies, short is the cheapest and recalls most.";
+        assert_eq!(told.sentences[0], want);
+    }
+
+    #[test]
+    fn rows_that_print_alike_are_marked_alike() {
+        let mark = |rows: &[(&str, f64, f64)]| {
+            let mut rows: Vec<_> = rows.iter().map(|(l, c, k)| run("one", l, *c, *k, 0)).collect();
+            rows.insert(0, run("one", "reference", 20.0, 100.0, 0));
+            let told = conclusions(&testing::of(rows)).remove(0);
+            let marked = told.table.rows().filter(|r| r[8] == front::MARK);
+            (marked.map(|r| r[0].clone()).collect::<Vec<_>>().concat(), told.sentences)
+        };
+        let (marked, told) = mark(&[("a", 9.001, 70.01), ("b", 9.002, 70.0), ("c", 9.5, 60.0)]);
+        assert_eq!(marked, "ab");
+        assert_eq!(told.len(), 2);
+        assert_eq!(told[0], "Of 3 strategies, a and b are the cheapest and recall most.");
+        // A cent more is dearer in print, although both are −55 %.
+        assert_eq!(mark(&[("a", 9.001, 70.01), ("b", 9.01, 70.0)]).0, "a");
     }
 
     #[test]
@@ -496,7 +568,7 @@ mod tests {
             (5.0 + cost / 1e6 + i / 1e9, cost * 10.0)
         });
         let sure = sentences(&r).pop().unwrap();
-        assert!(sure.contains("a to b: cost no change, recall +10.0 pp beyond"), "{sure}");
+        assert!(sure.contains("b to a: cost no change, recall −10.0 pp beyond"), "{sure}");
     }
 
     /// Six products that differ by chance only: at most 5 % of the answers speak of a difference
@@ -522,6 +594,35 @@ mod tests {
                 sure.contains("a to ") && sure.contains("cost +") && sure.contains("beyond"),
                 "{sure}"
             );
+        }
+    }
+
+    /// Two products that always differ by up to a cent of ten dollars, with a copy of each session:
+    /// the test is sure of it, and no sentence speaks of it. Three recordings with eleven copies of
+    /// each are three.
+    #[test]
+    fn cents_and_copies_are_never_beyond_chance() {
+        use crate::stats::simulation_tests::SampleSource;
+        use ctxbench_util::rng::SplitMix64;
+        let mut source = SampleSource(SplitMix64::named("cents"));
+        for n in [3, 12, 23] {
+            for _ in 0..10 {
+                let mut r = drawn(n, &[("a", 10.0), ("b", 10.0)], |cost| {
+                    let dearer = if source.normal() > 0.0 { 0.01 } else { 0.005 };
+                    (cost + dearer, 60.0 + 0.1 * source.normal())
+                });
+                testing::labelled(&mut r, "a").for_each(|r| r.summary.cost_usd = 10.0);
+                for copy in 1..12 {
+                    for mut run in r.runs[..3 * n].to_vec() {
+                        run.scenario.counted_as = Some(run.scenario.id.clone());
+                        run.scenario.id += &format!("-{copy}");
+                        r.runs.push(run);
+                    }
+                }
+                let told = sentences(&r).join(" ");
+                assert!(!told.contains("beyond") && !told.contains("cost +"), "{told}");
+                assert_eq!(told.contains("Caution: these rows differ in "), n == 3);
+            }
         }
     }
 }

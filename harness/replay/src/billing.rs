@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use ctxbench_core::content::Part;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::millis;
@@ -32,7 +33,7 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
         session.header.source.as_ref()?;
         let place = match began.zip(at) {
             Some((began, at)) => began.saturating_add_unsigned(at),
-            None => *whole.get_or_init(|| content(session)) as i64,
+            None => *whole.get_or_init(|| whole_hash(session)) as i64,
         };
         let told = format!("{place} {usage:?} {:?}", entry.content());
         let found = content_hash(told.as_bytes());
@@ -49,6 +50,8 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
 pub struct SessionCalls {
     /// Hashes of its calls, each once; of a recording without calls, that of its content.
     hashes: BTreeSet<u64>,
+    /// Hash of what was said in a recording.
+    said: Option<u64>,
     replies: usize,
 }
 
@@ -61,11 +64,13 @@ impl SessionCalls {
     /// Collects the calls of a session by their [`call_hashes`].
     pub fn of_hashes(session: &Session, hashes: Vec<Option<u64>>) -> SessionCalls {
         let mut hashes: BTreeSet<u64> = hashes.into_iter().flatten().collect();
-        if hashes.is_empty() && session.header.source.is_some() {
-            hashes.insert(content(session));
+        let is_recording = session.header.source.is_some();
+        if hashes.is_empty() && is_recording {
+            hashes.insert(whole_hash(session));
         }
         let is_reply = |e: &&Entry| matches!(e, Entry::Assistant(a) if a.agent.is_none());
-        SessionCalls { hashes, replies: session.entries.iter().filter(is_reply).count() }
+        let replies = session.entries.iter().filter(is_reply).count();
+        SessionCalls { hashes, said: is_recording.then(|| said_hash(session)), replies }
     }
 
     /// Returns the hashes that copies of the session have, too.
@@ -75,12 +80,31 @@ impl SessionCalls {
 }
 
 /// Hashes what was said in a session, and when it began.
-fn content(session: &Session) -> u64 {
-    let said = session.entries.iter().filter(|e| e.key().is_some());
-    let began = session.header.started.clone().unwrap_or_default();
-    let texts = said.map(|e| format!("{:?}", e.content()));
-    let texts: Vec<String> = std::iter::once(began).chain(texts).collect();
-    content_hash(texts.join("\0").as_bytes())
+fn whole_hash(session: &Session) -> u64 {
+    content_hash(format!("{:?} {}", session.header.started, said_hash(session)).as_bytes())
+}
+
+/// Hashes roles, texts, calls and results, without their ids and times.
+fn said_hash(session: &Session) -> u64 {
+    let mut hash = 0;
+    let mut add = |text: &str| {
+        hash = content_hash(format!("{hash} {}", content_hash(text.as_bytes())).as_bytes());
+    };
+    for entry in session.entries.iter().filter(|e| e.key().is_some()) {
+        add(match entry {
+            Entry::User(_) => "user",
+            Entry::Assistant(_) => "assistant",
+            _ => "result",
+        });
+        for part in entry.content() {
+            match &part {
+                Part::Text(text) => add(text),
+                Part::Call(call) => [&call.name, &call.arguments].into_iter().for_each(|t| add(t)),
+                other => add(&format!("{other:?}")),
+            }
+        }
+    }
+    hash
 }
 
 /// Calls that were billed, each with the session that it was billed to.
@@ -101,15 +125,20 @@ impl BilledCalls {
 }
 
 /// Bills each call to the longest session that has it, the one with the most replies, and names this
-/// session as the one that each group of sessions with the same calls is counted as.
+/// session as the one that each group of sessions with the same calls is counted as. Sessions in
+/// which the same was said are a group, whatever their ids and times.
 pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
     let mut billed = BilledCalls::default();
     let mut groups = Groups((0..sessions.len()).collect());
+    let mut said: HashMap<u64, usize> = HashMap::new();
     let mut order: Vec<usize> = (0..sessions.len()).collect();
     order.sort_by_key(|at| Reverse(calls[*at].replies));
     for at in order.iter().copied() {
         let elsewhere = billed.bill(at, calls[at].hashes());
         elsewhere.values().for_each(|by| groups.join(at, *by));
+        if let Some(hash) = calls[at].said {
+            groups.join(at, *said.entry(hash).or_insert(at));
+        }
         sessions[at].billed_elsewhere = elsewhere.into_keys().collect();
     }
     let mut longest: HashMap<usize, usize> = HashMap::new();
@@ -179,6 +208,36 @@ mod tests {
         let lines: Vec<String> =
             [header, user].into_iter().chain(calls.iter().enumerate().map(reply)).collect();
         ctxbench_scenarios::parse(lines.join("\n").as_bytes(), "s.jsonl").unwrap()
+    }
+
+    /// Twelve copies of one text with ids and times of their own.
+    #[test]
+    fn sessions_in_which_the_same_was_said_are_counted_once() {
+        let copy = |n: usize, text: &str| {
+            let lines = [
+                format!(
+                    r#"{{"type":"session","version":1,"id":"s{n}","title":"{n}","started":"2026-01-{:02}T00:00:00Z","source":{{"format":"codex"}}}}"#,
+                    n + 1
+                ),
+                format!(r#"{{"type":"user","id":"u{n}","text":"go","at":{n}}}"#),
+                format!(
+                    r#"{{"type":"assistant","id":"a{n}","text":"{text}","at":{},"calls":[{{"id":"c{n}","name":"read","arguments":"{{}}"}}],"usage":{{"input":9,"call_id":"r{n}"}}}}"#,
+                    n + 5
+                ),
+                format!(r#"{{"type":"tool","call_id":"c{n}","output":"done"}}"#),
+            ];
+            ctxbench_scenarios::parse(lines.join("\n").as_bytes(), "s.jsonl").unwrap()
+        };
+        let mut all: Vec<Scenario> = (0..12).map(|n| copy(n, "x")).collect();
+        all.push(copy(12, "y"));
+        let calls: Vec<SessionCalls> = all.iter().map(|s| SessionCalls::new(&s.session)).collect();
+        bill_once(&mut all, &calls);
+        let counted: Vec<Option<&str>> = all.iter().map(|s| s.counted_as.as_deref()).collect();
+        let mut want = vec![Some("s0"); 13];
+        (want[0], want[12]) = (None, None);
+        assert_eq!(counted, want);
+        // Each has calls of its own, which were paid.
+        assert!(all.iter().all(|s| s.billed_elsewhere.is_empty()));
     }
 
     #[test]

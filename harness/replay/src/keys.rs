@@ -10,6 +10,7 @@ use ctxbench_core::model::Model;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::RESULTS_VERSION;
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::{Header, Session, Source};
 use ctxbench_strategies::Spec;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -54,6 +55,8 @@ impl Hasher {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionContent {
     hash: [u8; 32],
+    /// Hash without what the session is called and when it began.
+    unnamed: [u8; 32],
     /// Size as JSON.
     pub bytes: u64,
 }
@@ -62,18 +65,24 @@ impl SessionContent {
     /// Hashes a session as it was read. Its name in the run does not matter.
     pub fn new(scenario: &Scenario) -> SessionContent {
         let mut hasher = Hasher::default();
-        let session = &scenario.session;
-        hasher.json(&session.header);
-        session.entries.iter().for_each(|e| hasher.json(e));
-        session.facts.iter().for_each(|f| hasher.json(f));
+        let Session { header, entries, facts } = &scenario.session;
+        entries.iter().for_each(|e| hasher.json(e));
+        facts.iter().for_each(|f| hasher.json(f));
         let bytes = hasher.bytes;
         hasher.part(&(&scenario.faults, scenario.facts_found));
-        SessionContent { hash: hasher.hash.finalize().into(), bytes }
+        let mut unnamed = hasher.clone();
+        let source = header.source.clone().map(|s| Source { file: None, ..s });
+        let (id, title, started) = Default::default();
+        unnamed.json(&Header { id, title, started, source, ..header.clone() });
+        hasher.json(header);
+        let [hash, unnamed] = [hasher, unnamed].map(|h| h.hash.finalize().into());
+        SessionContent { hash, unnamed, bytes }
     }
 
-    /// Returns the first 16 hexadecimal digits of the hash.
+    /// Returns 16 hexadecimal digits that depend on all that was recorded, the facts included, but
+    /// not on id, title, file and start of the session.
     pub(crate) fn short(&self) -> String {
-        hex(&self.hash, 8)
+        hex(&self.unnamed, 8)
     }
 }
 
@@ -180,7 +189,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use ctxbench_core::model::find;
-    use ctxbench_session::Entry;
+    use ctxbench_session::{Entry, Fact};
 
     use super::*;
 
@@ -193,6 +202,25 @@ mod tests {
         model: &'static str,
         by: Summariser,
         seed: u64,
+    }
+
+    #[test]
+    fn a_session_is_the_same_one_under_another_name_and_date() {
+        let short = |change: &dyn Fn(&mut Session)| {
+            let mut scenario = Scenario::default();
+            scenario.session.header.source = Some(Source::default());
+            change(&mut scenario.session);
+            SessionContent::new(&scenario).short()
+        };
+        let same = short(&|_| {});
+        assert_eq!(short(&|s| s.header.title = "other".into()), same);
+        assert_eq!(short(&|s| s.header.started = Some("2026-01-01T00:00:00Z".into())), same);
+        assert_eq!(short(&|s| s.header.id = "other".into()), same);
+        assert_eq!(short(&|s| s.header.source.as_mut().unwrap().file = Some("other".into())), same);
+        assert_ne!(short(&|s| s.header.source = None), same);
+        assert_ne!(short(&|s| s.header.model = Some("other".into())), same);
+        assert_ne!(short(&|s| s.entries.push(Entry::Idle { ms: 1 })), same);
+        assert_ne!(short(&|s| s.facts.push(Fact::default())), same);
     }
 
     #[test]

@@ -182,6 +182,8 @@ pub struct Advice {
     pub modelled: Comparable,
     /// Sums over these sessions with the present settings.
     pub now: Sums,
+    /// True if no value costs less and keeps more than the present settings.
+    pub front: bool,
     pub changes: Vec<ChangeOutcome>,
     pub left_out: Vec<LeftOut>,
     pub limits: Vec<String>,
@@ -232,11 +234,15 @@ pub fn advise(tried: Tried<'_>) -> Advice {
     let mut outcomes: Vec<ChangeOutcome> = changes.into_iter().filter_map(outcome).collect();
     let places: Vec<Option<Vec<f64>>> = outcomes
         .iter()
-        .map(|o| o.then.as_ref().filter(|_| o.differs > 0).map(Sums::place))
+        .map(|o| o.then.as_ref().map(Sums::place))
         .chain([Some(sums.place())])
         .collect();
-    let unbeaten = front::unbeaten(&places);
-    outcomes.iter_mut().zip(unbeaten).for_each(|(o, on_it)| o.front = on_it);
+    let mut unbeaten = front::unbeaten(&places);
+    // Marks that every row has say nothing.
+    let is_apart = |p: &Option<Vec<f64>>| p.is_some() && *p != places[places.len() - 1];
+    let are_marked = places.iter().any(is_apart);
+    unbeaten.iter_mut().for_each(|on_it| *on_it &= are_marked);
+    outcomes.iter_mut().zip(&unbeaten).for_each(|(o, on_it)| o.front = *on_it);
     let (decision, sentence, sure) = match differences {
         Some(_) => decide(product, now.len(), &sums, &outcomes),
         None => (Decision::NoSession, without_sessions(product, left_out.len()), String::new()),
@@ -255,6 +261,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         recorded: Comparable::from_runs(recorded.iter()),
         modelled: Comparable::from_runs(runs.iter().filter(|r| r.strategy.label == product)),
         now: sums,
+        front: unbeaten[unbeaten.len() - 1],
         changes: outcomes,
         left_out,
         limits,
