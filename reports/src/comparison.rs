@@ -10,7 +10,7 @@ use crate::group::grouped;
 use crate::metrics;
 use crate::record::{RunRecord, Status, Summary};
 use crate::sheet::{Group, Sheet};
-use crate::stats::{Differences, Scale, StrategyDifference};
+use crate::stats::{Scale, StrategyDifference};
 use crate::{fmt, view};
 
 /// Version of a strategy that models a design instead of a program.
@@ -40,10 +40,6 @@ impl Row<'_, '_> {
         let known: Vec<(f64, f64)> = self.runs.iter().filter_map(|r| of(&r.summary)).collect();
         let weight: f64 = known.iter().map(|(_, weight)| weight).sum();
         (weight > 0.0).then(|| known.iter().map(|(x, weight)| x * weight).sum::<f64>() / weight)
-    }
-
-    fn cost(&self) -> f64 {
-        self.sum(|s| s.cost_usd)
     }
 
     fn wait(&self) -> Option<f64> {
@@ -78,11 +74,9 @@ pub(crate) fn sheet(
     let change = |r: &Row<'_, '_>| {
         costs.change(r.label(), baseline, pooled.and_then(|p| p.differences.row(r.label())))
     };
-    let key = |r: &Row<'_, '_>| change(r).unwrap_or_else(|| r.cost());
     let is_broken = |r: &Row<'_, '_>| r.runs.iter().any(|r| r.broken_rules() > 0);
-    rows.sort_by(|a, b| {
-        (is_broken(a), key(a)).partial_cmp(&(is_broken(b), key(b))).unwrap_or(Ordering::Equal)
-    });
+    let key = |r: &Row<'_, '_>| (is_broken(r), costs.place(r.label(), change(r)));
+    rows.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal));
     let is_on_front = |r: &Row<'_, '_>| {
         pooled.is_some_and(|p| p.ranked().count() > 1 && p.is_on_front(r.label()))
     };
@@ -188,18 +182,23 @@ impl<'a> Costs<'a> {
 
     /// Change against the baseline, per cent: over several sessions the mean of the row, which
     /// decides who is on the front, and not that of the sum.
-    fn change(&self, label: &str, baseline: &str, row: Option<&StrategyDifference>) -> Option<f64> {
+    pub(crate) fn change(
+        &self,
+        label: &str,
+        baseline: &str,
+        row: Option<&StrategyDifference>,
+    ) -> Option<f64> {
         let figure = row.and_then(|row| Some(&row.figures[front::metrics().next()?.0]));
         let mean = figure.filter(|f| f.scale == Scale::Ratio).and_then(|f| f.mean);
         let base = self.0.get(baseline).filter(|b| **b > 0.0);
         mean.or_else(|| Some((self.0[label] / base? - 1.0) * 100.0))
     }
 
-    /// Place of a row on the axis of dollars, as printed: its change, and then its dollars.
-    pub(crate) fn place(&self, d: &Differences, row: &StrategyDifference) -> (f64, f64) {
-        let change = self.change(&row.strategy, &d.baseline, Some(row)).unwrap_or(0.0);
+    /// Place of a label on the axis of dollars, as printed: its change, and then its dollars.
+    pub(crate) fn place(&self, label: &str, change: Option<f64>) -> (f64, f64) {
+        let change = change.unwrap_or(0.0);
         let printed = |text: String| text.parse::<f64>().unwrap_or(f64::INFINITY);
-        (printed(percent(change.abs())).copysign(change), printed(self.format(&row.strategy)))
+        (printed(percent(change.abs())).copysign(change), printed(self.format(label)))
     }
 }
 

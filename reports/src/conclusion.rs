@@ -139,18 +139,10 @@ fn not_compared(terms: &Terms<'_, '_>) -> Option<ConclusionLine> {
     let left_out = terms.blocks.iter().filter(|b| !is_shown(b)).map(|b| b.first());
     let (copies, tests): (Vec<&RunRecord>, Vec<&RunRecord>) =
         left_out.filter(|r| !r.is_evidence()).partition(|r| r.scenario.counted_as.is_some());
-    let told = |n: usize, one: &str, several: &str| match n {
-        0 => None,
-        1 => Some(format!("1 session that {one}")),
-        n => Some(format!("{n} sessions that {several}")),
-    };
-    let tests = told(tests.len(), "tests one mechanism", "test one mechanism each");
-    let copies = told(
-        copies.len(),
-        "shares calls with another one and counts as that one",
-        "share calls with another one and count as that one",
-    );
-    let which: Vec<String> = tests.into_iter().chain(copies).collect();
+    let which = [(tests, "testing one mechanism"), (copies, "repeating another one")];
+    let which = which.iter().filter(|(all, _)| !all.is_empty());
+    let which: Vec<String> =
+        which.map(|(all, why)| format!("{} {why}", fmt::sessions(all.len()))).collect();
     (!which.is_empty()).then(|| line("not compared", which.join(", ")))
 }
 
@@ -253,7 +245,7 @@ mod tests {
             run.scenario.mechanism = true;
         }
         r.runs[5].status = Status::Overflow;
-        assert!(line(&r, "not compared").text.starts_with("1 session that tests one mechanism"));
+        assert!(line(&r, "not compared").text.starts_with("1 session testing one mechanism"));
         assert_eq!(failures(&r), ["Failed in the other session: b in 1"]);
         assert!(!r.runs[4].can_win() && r.runs[1].can_win());
     }
@@ -438,7 +430,8 @@ mod tests {
         let (marked, told) = mark(&[("a", 9.001, 70.01), ("b", 9.002, 70.0), ("c", 9.5, 60.0)]);
         assert_eq!(marked, "ab");
         assert_eq!(told.len(), 2);
-        assert_eq!(told[0], "Of 3 strategies, a and b are the cheapest and recall most.");
+        let want = "Of 3 strategies, nothing is both cheaper and recalls more than a or b.";
+        assert_eq!(told[0], want);
         // A cent more is dearer in print, although both are −55 %.
         assert_eq!(mark(&[("a", 9.001, 70.01), ("b", 9.01, 70.0)]).0, "a");
     }
@@ -611,7 +604,9 @@ mod tests {
                     let dearer = if source.normal() > 0.0 { 0.01 } else { 0.005 };
                     (cost + dearer, 60.0 + 0.1 * source.normal())
                 });
-                testing::labelled(&mut r, "a").for_each(|r| r.summary.cost_usd = 10.0);
+                testing::labelled(&mut r, "a").for_each(|r| {
+                    (r.summary.cost_usd, r.requests[0].cost_usd) = (10.0, 10.0);
+                });
                 for copy in 1..12 {
                     for mut run in r.runs[..3 * n].to_vec() {
                         run.scenario.counted_as = Some(run.scenario.id.clone());
@@ -621,7 +616,7 @@ mod tests {
                 }
                 let told = sentences(&r).join(" ");
                 assert!(!told.contains("beyond") && !told.contains("cost +"), "{told}");
-                assert_eq!(told.contains("Caution: these rows differ in "), n == 3);
+                assert_eq!(told.contains("Caution: these rows differ in 3 sessions"), n == 3);
             }
         }
     }

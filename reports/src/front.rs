@@ -82,13 +82,15 @@ pub(crate) fn common<'a>(runs: &[&'a RunRecord]) -> Common<'a> {
         }
     }
     let all: BTreeSet<&str> = lengths.keys().copied().collect();
-    let count = |own: &BTreeSet<&str>| own.len() as u64;
-    let replies = |own: &BTreeSet<&str>| own.iter().map(|s| lengths[s]).sum();
-    // Choices that rank fewer and fewer rows: those that lost most are left out first.
-    let choices = |size: &dyn Fn(&BTreeSet<&str>) -> u64| -> Vec<Common<'a>> {
-        let sizes: BTreeSet<u64> = finished.values().map(size).collect();
+    let size = |own: &BTreeSet<&str>, in_replies: bool| match in_replies {
+        true => own.iter().map(|s| lengths[s]).sum(),
+        false => own.len() as u64,
+    };
+    // Choices that rank fewer and fewer rows: those that finished least are left out first.
+    let choices = |in_replies: bool| -> Vec<Common<'a>> {
+        let sizes: BTreeSet<u64> = finished.values().map(|own| size(own, in_replies)).collect();
         let choice = |least: &u64| {
-            let ranked = finished.iter().filter(|(_, own)| size(own) >= *least);
+            let ranked = finished.iter().filter(|(_, own)| size(own, in_replies) >= *least);
             let ranked: BTreeSet<&str> = ranked.map(|(label, _)| *label).collect();
             let by_all = |s: &&str| ranked.iter().all(|label| finished[label].contains(s));
             let sessions = all.iter().copied().filter(by_all).collect();
@@ -96,17 +98,14 @@ pub(crate) fn common<'a>(runs: &[&'a RunRecord]) -> Common<'a> {
         };
         sizes.iter().map(choice).collect()
     };
-    let is_enough = |c: &Common<'_>, size: &dyn Fn(&BTreeSet<&str>) -> u64| {
-        10 * size(&c.sessions) >= 9 * size(&all)
+    let is_enough = |c: &Common<'_>, in_replies: bool| {
+        10 * size(&c.sessions, in_replies) >= 9 * size(&all, in_replies)
     };
-    let is_fair =
-        |c: &Common<'_>| is_enough(c, &count) && is_enough(c, &replies) && c.ranked.len() > 1;
-    if let Some(fair) = choices(&replies).into_iter().find(is_fair) {
-        return fair;
-    }
-    let mut by_count = choices(&count);
-    let last = by_count.pop();
-    by_count.into_iter().find(|c| is_enough(c, &count)).or(last).unwrap_or_default()
+    let is_fair = |c: &Common<'_>| [true, false].iter().all(|by| is_enough(c, *by));
+    let fair = choices(true).into_iter().find(|c| c.ranked.len() > 1 && is_fair(c));
+    fair.or_else(|| choices(false).into_iter().find(|c| is_enough(c, false)))
+        .or_else(|| choices(false).pop())
+        .unwrap_or_default()
 }
 
 /// Products compared over sessions, with their Pareto front.
@@ -116,8 +115,6 @@ pub(crate) struct Pooled<'a> {
     pub(crate) products: BTreeSet<&'a str>,
     /// Places of the rows on the front in `differences`, the cheapest first.
     front: Vec<usize>,
-    /// True if all rows on the front print the same figures.
-    pub(crate) is_tied: bool,
     pub(crate) common: Common<'a>,
     /// Runs of the common sessions.
     pub(crate) runs: Vec<&'a RunRecord>,
@@ -138,7 +135,9 @@ impl<'a> Pooled<'a> {
             let place = |(i, metric): (usize, &Metric)| {
                 d.position(&s.figures[i])?;
                 Some(match metric.unit {
-                    Unit::Usd => costs.place(&d, s),
+                    Unit::Usd => {
+                        costs.place(&s.strategy, costs.change(&s.strategy, &d.baseline, Some(s)))
+                    }
                     unit => (downward(metric.better, unit.printed(s.figures[i].own_mean?)), 0.0),
                 })
             };
@@ -153,8 +152,7 @@ impl<'a> Pooled<'a> {
             let printed = points[*a].partial_cmp(&points[*b]).unwrap_or(Ordering::Equal);
             printed.then_with(|| exact(*a).total_cmp(&exact(*b)))
         });
-        let is_tied = front.windows(2).all(|two| points[two[0]] == points[two[1]]);
-        Some(Pooled { front, is_tied, common, runs, products, differences: d })
+        Some(Pooled { front, common, runs, products, differences: d })
     }
 
     /// Ranked rows; several strategies may share one.

@@ -5,8 +5,9 @@
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::discriminant;
 
-use ctxbench_core::content::Part;
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::millis;
@@ -50,8 +51,8 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
 pub struct SessionCalls {
     /// Hashes of its calls, each once; of a recording without calls, that of its content.
     hashes: BTreeSet<u64>,
-    /// Hash of what was said in a recording.
-    said: Option<u64>,
+    /// Smallest hashes of what was said in a recording, a sample that copies share.
+    said: Vec<u64>,
     replies: usize,
 }
 
@@ -70,7 +71,8 @@ impl SessionCalls {
         }
         let is_reply = |e: &&Entry| matches!(e, Entry::Assistant(a) if a.agent.is_none());
         let replies = session.entries.iter().filter(is_reply).count();
-        SessionCalls { hashes, said: is_recording.then(|| said_hash(session)), replies }
+        let said: BTreeSet<u64> = said_hashes(session).filter(|_| is_recording).collect();
+        SessionCalls { hashes, said: said.into_iter().take(SAMPLE).collect(), replies }
     }
 
     /// Returns the hashes that copies of the session have, too.
@@ -81,30 +83,23 @@ impl SessionCalls {
 
 /// Hashes what was said in a session, and when it began.
 fn whole_hash(session: &Session) -> u64 {
-    content_hash(format!("{:?} {}", session.header.started, said_hash(session)).as_bytes())
+    let said: Vec<u64> = said_hashes(session).collect();
+    content_hash(format!("{:?} {said:?}", session.header.started).as_bytes())
 }
 
-/// Hashes roles, texts, calls and results, without their ids and times.
-fn said_hash(session: &Session) -> u64 {
-    let mut hash = 0;
-    let mut add = |text: &str| {
-        hash = content_hash(format!("{hash} {}", content_hash(text.as_bytes())).as_bytes());
+/// Most hashes of what was said that a session keeps.
+const SAMPLE: usize = 64;
+
+/// Hashes role, texts, calls and results of each message, without ids and times.
+fn said_hashes(session: &Session) -> impl Iterator<Item = u64> {
+    let unnamed = |part| match part {
+        Part::Call(call) => Part::Call(ToolCall { id: "".into(), ..call }),
+        other => other,
     };
-    for entry in session.entries.iter().filter(|e| e.key().is_some()) {
-        add(match entry {
-            Entry::User(_) => "user",
-            Entry::Assistant(_) => "assistant",
-            _ => "result",
-        });
-        for part in entry.content() {
-            match &part {
-                Part::Text(text) => add(text),
-                Part::Call(call) => [&call.name, &call.arguments].into_iter().for_each(|t| add(t)),
-                other => add(&format!("{other:?}")),
-            }
-        }
-    }
-    hash
+    session.entries.iter().filter(|e| e.key().is_some()).map(move |entry| {
+        let parts: Vec<Part> = entry.content().into_iter().map(unnamed).collect();
+        content_hash(format!("{:?} {parts:?}", discriminant(entry)).as_bytes())
+    })
 }
 
 /// Calls that were billed, each with the session that it was billed to.
@@ -126,7 +121,7 @@ impl BilledCalls {
 
 /// Bills each call to the longest session that has it, the one with the most replies, and names this
 /// session as the one that each group of sessions with the same calls is counted as. Sessions in
-/// which the same was said are a group, whatever their ids and times.
+/// which nine tenths of the messages are the same are a group, too, whatever their ids and times.
 pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
     let mut billed = BilledCalls::default();
     let mut groups = Groups((0..sessions.len()).collect());
@@ -136,9 +131,13 @@ pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
     for at in order.iter().copied() {
         let elsewhere = billed.bill(at, calls[at].hashes());
         elsewhere.values().for_each(|by| groups.join(at, *by));
-        if let Some(hash) = calls[at].said {
-            groups.join(at, *said.entry(hash).or_insert(at));
+        let mut same: BTreeMap<usize, usize> = BTreeMap::new();
+        for hash in &calls[at].said {
+            let first = *said.entry(*hash).or_insert(at);
+            *same.entry(groups.root(first)).or_default() += 1;
         }
+        same.retain(|_, n| 10 * *n >= 9 * calls[at].said.len());
+        same.keys().for_each(|by| groups.join(at, *by));
         sessions[at].billed_elsewhere = elsewhere.into_keys().collect();
     }
     let mut longest: HashMap<usize, usize> = HashMap::new();
@@ -210,11 +209,11 @@ mod tests {
         ctxbench_scenarios::parse(lines.join("\n").as_bytes(), "s.jsonl").unwrap()
     }
 
-    /// Twelve copies of one text with ids and times of their own.
+    /// Twelve copies of one text with ids and times of their own, and one message that differs.
     #[test]
     fn sessions_in_which_the_same_was_said_are_counted_once() {
         let copy = |n: usize, text: &str| {
-            let lines = [
+            let mut lines = vec![
                 format!(
                     r#"{{"type":"session","version":1,"id":"s{n}","title":"{n}","started":"2026-01-{:02}T00:00:00Z","source":{{"format":"codex"}}}}"#,
                     n + 1
@@ -226,6 +225,10 @@ mod tests {
                 ),
                 format!(r#"{{"type":"tool","call_id":"c{n}","output":"done"}}"#),
             ];
+            lines.extend((0..20).map(|i| {
+                let text = if i == n { "other".into() } else { format!("{text}{i}") };
+                format!(r#"{{"type":"user","id":"u{n}-{i}","text":"{text}"}}"#)
+            }));
             ctxbench_scenarios::parse(lines.join("\n").as_bytes(), "s.jsonl").unwrap()
         };
         let mut all: Vec<Scenario> = (0..12).map(|n| copy(n, "x")).collect();

@@ -10,7 +10,7 @@ use ctxbench_core::model::Model;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::RESULTS_VERSION;
 use ctxbench_scenarios::Scenario;
-use ctxbench_session::{Header, Session, Source};
+use ctxbench_session::{Header, Source};
 use ctxbench_strategies::Spec;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -55,34 +55,29 @@ impl Hasher {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionContent {
     hash: [u8; 32],
-    /// Hash without what the session is called and when it began.
-    unnamed: [u8; 32],
     /// Size as JSON.
     pub bytes: u64,
 }
 
 impl SessionContent {
-    /// Hashes a session as it was read. Its name in the run does not matter.
+    /// Hashes a session as it was read, with its facts. Its name, title, file and start do not
+    /// matter.
     pub fn new(scenario: &Scenario) -> SessionContent {
         let mut hasher = Hasher::default();
-        let Session { header, entries, facts } = &scenario.session;
-        entries.iter().for_each(|e| hasher.json(e));
-        facts.iter().for_each(|f| hasher.json(f));
+        let session = &scenario.session;
+        let source = session.header.source.clone().map(|s| Source { file: None, ..s });
+        let (id, title, started) = Default::default();
+        hasher.json(&Header { id, title, started, source, ..session.header.clone() });
+        session.entries.iter().for_each(|e| hasher.json(e));
+        session.facts.iter().for_each(|f| hasher.json(f));
         let bytes = hasher.bytes;
         hasher.part(&(&scenario.faults, scenario.facts_found));
-        let mut unnamed = hasher.clone();
-        let source = header.source.clone().map(|s| Source { file: None, ..s });
-        let (id, title, started) = Default::default();
-        unnamed.json(&Header { id, title, started, source, ..header.clone() });
-        hasher.json(header);
-        let [hash, unnamed] = [hasher, unnamed].map(|h| h.hash.finalize().into());
-        SessionContent { hash, unnamed, bytes }
+        SessionContent { hash: hasher.hash.finalize().into(), bytes }
     }
 
-    /// Returns 16 hexadecimal digits that depend on all that was recorded, the facts included, but
-    /// not on id, title, file and start of the session.
+    /// Returns the first 16 hexadecimal digits of the hash.
     pub(crate) fn short(&self) -> String {
-        hex(&self.unnamed, 8)
+        hex(&self.hash, 8)
     }
 }
 
@@ -189,7 +184,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use ctxbench_core::model::find;
-    use ctxbench_session::{Entry, Fact};
+    use ctxbench_session::{Entry, Fact, Session};
 
     use super::*;
 

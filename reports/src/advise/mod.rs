@@ -237,12 +237,10 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         .map(|o| o.then.as_ref().map(Sums::place))
         .chain([Some(sums.place())])
         .collect();
-    let mut unbeaten = front::unbeaten(&places);
-    // Marks that every row has say nothing.
-    let is_apart = |p: &Option<Vec<f64>>| p.is_some() && *p != places[places.len() - 1];
-    let are_marked = places.iter().any(is_apart);
-    unbeaten.iter_mut().for_each(|on_it| *on_it &= are_marked);
-    outcomes.iter_mut().zip(&unbeaten).for_each(|(o, on_it)| o.front = *on_it);
+    let unbeaten = front::unbeaten(&places);
+    // Equal rows have no marks: they would say nothing.
+    let has_marks = places.iter().flatten().any(|p| *p != sums.place());
+    outcomes.iter_mut().zip(&unbeaten).for_each(|(o, on_it)| o.front = has_marks && *on_it);
     let (decision, sentence, sure) = match differences {
         Some(_) => decide(product, now.len(), &sums, &outcomes),
         None => (Decision::NoSession, without_sessions(product, left_out.len()), String::new()),
@@ -261,7 +259,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         recorded: Comparable::from_runs(recorded.iter()),
         modelled: Comparable::from_runs(runs.iter().filter(|r| r.strategy.label == product)),
         now: sums,
-        front: unbeaten[unbeaten.len() - 1],
+        front: has_marks && unbeaten.last() == Some(&true),
         changes: outcomes,
         left_out,
         limits,

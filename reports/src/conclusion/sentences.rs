@@ -30,8 +30,8 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
     };
     let names = Names::new(&pooled.runs);
     let unneeded = unneeded(pooled, &names);
-    let is_same = |s: &StrategyDifference| {
-        apart(first, s).iter().all(|told| told.ends_with(stats::NO_CHANGE))
+    let is_same = |to: &StrategyDifference| {
+        apart(first, to).iter().all(|told| told.ends_with(stats::NO_CHANGE))
     };
     if unneeded.is_some() && pooled.ranked().all(is_same) {
         return unneeded.map(|told| vec![told]);
@@ -58,17 +58,13 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
         (_, [best]) => {
             format!("{what}, {best} is the cheapest and recalls most{left_out}.")
         }
-        (_, [others @ .., last]) if pooled.is_tied => format!(
-            "{what}, {} and {last} are the cheapest and recall most{left_out}.",
-            others.join(", ")
-        ),
         (_, [others @ .., last]) => format!(
             "{what}, nothing is both cheaper and recalls more than {} or {last}{left_out}.",
             others.join(", ")
         ),
         (_, []) => return None,
     };
-    let stake = (!pooled.is_tied).then(|| {
+    let stake = (!is_same(last)).then(|| {
         format!(
             "From the cheapest{}, {}, to the one that recalls most, {}: {}.",
             if d.sessions > 1 { " on average" } else { "" },
@@ -120,17 +116,14 @@ fn unneeded(pooled: &Pooled<'_>, names: &Names) -> Option<String> {
         n if n == all => String::new(),
         n => format!(" in {n} of {all} sessions"),
     };
-    let only = match others.len() {
-        0 => String::new(),
-        1..=NAMED => format!("; only {} did", others.into_iter().collect::<Vec<_>>().join(" and ")),
-        n => format!("; only {n} rows with other settings did"),
-    };
+    let others = others.into_iter().collect::<Vec<_>>().join(", ");
+    let only = if others.is_empty() { others } else { format!("; only {others} did") };
     Some(format!("No product needed to compact{sessions}{only}."))
 }
 
 /// Tests what the sentences before it say: neighbours on the front, and its two ends, or a row that
-/// is alone on it and the next best in each figure. `None` without another row. The rows were picked by their result, so each
-/// test is one of those of all pairs in both figures.
+/// is alone on it and the next best in each figure; `None` without another row. The rows were picked
+/// by their result, so each test is one of those of all pairs in both figures.
 fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference], names: &Names) -> Option<String> {
     let ranked: Vec<&StrategyDifference> = pooled.ranked().collect();
     let axes: Vec<(usize, &Metric)> = front::metrics().collect();
@@ -138,15 +131,15 @@ fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference], names: &Names) -> Op
         let at = |s: &StrategyDifference| {
             s.figures[*i].mean.map_or(f64::INFINITY, |x| front::downward(m.better, x))
         };
-        let others = ranked.iter().filter(|s| front.iter().all(|f| f.strategy != s.strategy));
+        let others = ranked.iter().filter(|s| s.strategy != front[0].strategy);
         others.min_by(|a, b| at(a).total_cmp(&at(b))).copied()
     };
-    let mut pairs: Vec<[&StrategyDifference; 2]> = match pooled.is_tied {
-        true => axes.iter().filter_map(runner_up).map(|other| [front[0], other]).collect(),
-        false => front.windows(2).map(|two| [two[0], two[1]]).collect(),
+    let mut pairs: Vec<[&StrategyDifference; 2]> = match front {
+        [only] => axes.iter().filter_map(runner_up).map(|other| [*only, other]).collect(),
+        _ => front.windows(2).map(|two| [two[0], two[1]]).collect(),
     };
     pairs.dedup_by(|a, b| a[1].strategy == b[1].strategy);
-    if let ([first, _, .., last], false) = (front, pooled.is_tied) {
+    if let [first, _, .., last] = front {
         pairs.push([first, last]);
     }
     let family = ranked.len() * (ranked.len() - 1);
