@@ -201,7 +201,7 @@ mod tests {
         let user = r#"{"type":"user","id":"u","text":"go"}"#.to_string();
         let reply = |(n, call): (usize, &&str)| {
             format!(
-                r#"{{"type":"assistant","id":"a{n}","text":"x","usage":{{"input":9,"call_id":"{call}"}}}}"#
+                r#"{{"type":"assistant","id":"a{n}","text":"{call}","usage":{{"input":9,"call_id":"{call}"}}}}"#
             )
         };
         let lines: Vec<String> =
