@@ -62,10 +62,10 @@ pub fn check_out(dir: &Path) -> Result<(), ReportError> {
 /// Call it when a run starts: otherwise results of before pass for those of a run that failed.
 pub fn mark_unfinished(dir: &Path) -> Result<(), ReportError> {
     check_out(dir)?;
-    let has_results = dir.join(json::RESULTS_FILE).exists();
-    Ok(if has_results {
-        files::write(&dir.join(UNFINISHED), "")?
-    })
+    if dir.join(json::RESULTS_FILE).exists() {
+        files::write(&dir.join(UNFINISHED), "")?;
+    }
+    Ok(())
 }
 
 /// Fails if a run into the folder of these results started and has not finished. `path` is the

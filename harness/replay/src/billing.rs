@@ -133,10 +133,10 @@ pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
         elsewhere.values().for_each(|by| groups.join(at, *by));
         let mut same: BTreeMap<usize, usize> = BTreeMap::new();
         for hash in &calls[at].said {
-            let first = *said.entry(*hash).or_insert(at);
-            *same.entry(groups.root(first)).or_default() += 1;
+            *same.entry(*said.entry(*hash).or_insert(at)).or_default() += 1;
         }
-        same.retain(|_, n| 10 * *n >= 9 * calls[at].said.len());
+        let size = |at: usize| calls[at].said.len();
+        same.retain(|by, n| 10 * *n >= 9 * size(at).max(size(*by)));
         same.keys().for_each(|by| groups.join(at, *by));
         sessions[at].billed_elsewhere = elsewhere.into_keys().collect();
     }
