@@ -75,7 +75,7 @@ pub(crate) fn sheet(
         costs.change(r.label(), baseline, pooled.and_then(|p| p.differences.row(r.label())))
     };
     let is_broken = |r: &Row<'_, '_>| r.runs.iter().any(|r| r.broken_rules() > 0);
-    let key = |r: &Row<'_, '_>| (is_broken(r), costs.place(r.label(), change(r)));
+    let key = |r: &Row<'_, '_>| (is_broken(r), costs.printed_place(r.label(), change(r)));
     rows.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal));
     let is_on_front = |r: &Row<'_, '_>| {
         pooled.is_some_and(|p| p.ranked().count() > 1 && p.is_on_front(r.label()))
@@ -195,7 +195,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Place of a label on the axis of dollars, as printed: its change, and then its dollars.
-    pub(crate) fn place(&self, label: &str, change: Option<f64>) -> (f64, f64) {
+    pub(crate) fn printed_place(&self, label: &str, change: Option<f64>) -> (f64, f64) {
         let change = change.unwrap_or(0.0);
         let printed = |text: String| text.parse::<f64>().unwrap_or(f64::INFINITY);
         (printed(percent(change.abs())).copysign(change), printed(self.format(label)))

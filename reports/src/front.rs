@@ -135,9 +135,10 @@ impl<'a> Pooled<'a> {
             let place = |(i, metric): (usize, &Metric)| {
                 d.position(&s.figures[i])?;
                 Some(match metric.unit {
-                    Unit::Usd => {
-                        costs.place(&s.strategy, costs.change(&s.strategy, &d.baseline, Some(s)))
-                    }
+                    Unit::Usd => costs.printed_place(
+                        &s.strategy,
+                        costs.change(&s.strategy, &d.baseline, Some(s)),
+                    ),
                     unit => (downward(metric.better, unit.printed(s.figures[i].own_mean?)), 0.0),
                 })
             };

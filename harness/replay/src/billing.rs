@@ -239,7 +239,7 @@ mod tests {
         let mut want = vec![Some("s0"); 13];
         (want[0], want[12]) = (None, None);
         assert_eq!(counted, want);
-        // Each has calls of its own, which were paid.
+        // Each paid for separate calls.
         assert!(all.iter().all(|s| s.billed_elsewhere.is_empty()));
     }
 
