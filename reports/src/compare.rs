@@ -240,7 +240,7 @@ impl Comparison {
             let equal: usize = d.strategies.iter().filter(alike).map(|s| 1 + s.same.len()).sum();
             let caption = stats::caption(d);
             let strategies = fmt::pluralize(equal, "strategy");
-            format!("{}, {caption}; {strategies} without a difference", d.model)
+            format!("{}, {caption}; {strategies} with no change", d.model)
         }));
         out.extend(empty.into_iter().map(|d| format!("{}, {}", d.model, stats::caption(d))));
         let differ = if self.rows.len() == 1 { "differs" } else { "differ" };

@@ -42,10 +42,6 @@ impl Row<'_, '_> {
         (weight > 0.0).then(|| known.iter().map(|(x, weight)| x * weight).sum::<f64>() / weight)
     }
 
-    fn cost(&self) -> f64 {
-        self.sum(|s| s.cost_usd)
-    }
-
     fn wait(&self) -> Option<f64> {
         let metric = metrics::numbers().find(|m| m.column == "blocked_ms")?;
         self.runs.iter().map(|r| Some(metric.unit.converted(metric.value(r)?))).sum()
@@ -67,29 +63,20 @@ pub(crate) fn sheet(
     let Names { setting, names } = Names::new(runs);
     let groups = grouped(runs.iter().copied(), |r| &r.strategy.label);
     let products = groups.iter().filter(|g| g[0].is_product()).count();
-    let is_shown = |g: &&Vec<&RunRecord>| match g[0].strategy.standing {
-        Standing::Control if products >= MANY => false,
-        Standing::Recorded => true,
-        _ => g.iter().all(|r| r.status == Status::Completed),
+    let is_shown = |g: &&Vec<&RunRecord>| {
+        is_finished(g) && (g[0].strategy.standing != Standing::Control || products < MANY)
     };
     let shown = groups.iter().filter(is_shown);
     let mut rows: Vec<Row<'_, '_>> =
         shown.map(|g| Row { name: &names[&g[0].strategy.label], runs: g }).collect();
     let baseline = pooled.map_or("reference", |p| &p.differences.baseline);
-    let base = rows.iter().find(|r| r.label() == baseline).map(Row::cost);
-    // With several sessions, the mean change decides who is on the front, not the sum.
-    let change = |r: &Row<'_, '_>| -> Option<f64> {
-        let figure = pooled
-            .and_then(|p| Some(&p.differences.row(r.label())?.figures[front::metrics().next()?.0]));
-        let mean = figure.filter(|f| f.scale == Scale::Ratio).and_then(|f| f.mean);
-        mean.or_else(|| Some((r.cost() / base.filter(|b| *b > 0.0)? - 1.0) * 100.0))
+    let costs = Costs::new(runs);
+    let change = |r: &Row<'_, '_>| {
+        costs.change(r.label(), baseline, pooled.and_then(|p| p.differences.row(r.label())))
     };
-    let key = |r: &Row<'_, '_>| change(r).unwrap_or_else(|| r.cost());
     let is_broken = |r: &Row<'_, '_>| r.runs.iter().any(|r| r.broken_rules() > 0);
-    rows.sort_by(|a, b| {
-        (is_broken(a), key(a)).partial_cmp(&(is_broken(b), key(b))).unwrap_or(Ordering::Equal)
-    });
-    let dearest = rows.iter().map(Row::cost).fold(0.0, f64::max);
+    let key = |r: &Row<'_, '_>| (is_broken(r), costs.printed_place(r.label(), change(r)));
+    rows.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal));
     let is_on_front = |r: &Row<'_, '_>| {
         pooled.is_some_and(|p| p.ranked().count() > 1 && p.is_on_front(r.label()))
     };
@@ -102,7 +89,7 @@ pub(crate) fn sheet(
         let counted = summary.at_risk.is_some();
         vec![
             r.name.to_string(),
-            format!("${}", dollars(r.cost(), dearest)),
+            format!("${}", costs.format(r.label())),
             change.map_or("–".into(), |x| fmt::signed(x, percent) + " %"),
             fmt::known(r.mean(|s| Some((s.recall_pct?, 1.0))), |x| match x {
                 x if x < 99.95 => format!("{x:.1} %"),
@@ -164,14 +151,55 @@ fn legend(marks: [bool; 2], against: &str, baseline: &str, used: Option<&String>
     )
 }
 
-/// Formats dollars with as many decimals as the largest amount of a column needs.
-fn dollars(usd: f64, largest: f64) -> String {
-    let decimals = match largest {
-        x if x >= 10.0 => 2,
-        x if x >= 1.0 => 3,
-        _ => 4,
-    };
-    format!("{usd:.decimals$}")
+/// Returns true for the rows of a label that finished all sessions, or are as recorded.
+fn is_finished(rows: &[&RunRecord]) -> bool {
+    let is_done = |r: &&RunRecord| r.status == Status::Completed;
+    rows[0].strategy.standing == Standing::Recorded || rows.iter().all(is_done)
+}
+
+/// Dollars of each label that finished the same sessions.
+pub(crate) struct Costs<'a>(BTreeMap<&'a str, f64>);
+
+impl<'a> Costs<'a> {
+    pub(crate) fn new(runs: &[&'a RunRecord]) -> Costs<'a> {
+        let mut groups = grouped(runs.iter().copied(), |r| &r.strategy.label);
+        groups.retain(|rows| is_finished(rows));
+        let sum = |rows: Vec<&'a RunRecord>| {
+            (&*rows[0].strategy.label, rows.iter().map(|r| r.summary.cost_usd).sum())
+        };
+        Costs(groups.into_iter().map(sum).collect())
+    }
+
+    /// Formats the dollars of a label with as many decimals as the largest amount needs.
+    fn format(&self, label: &str) -> String {
+        let decimals = match self.0.values().copied().fold(0.0, f64::max) {
+            x if x >= 10.0 => 2,
+            x if x >= 1.0 => 3,
+            _ => 4,
+        };
+        format!("{:.decimals$}", self.0[label])
+    }
+
+    /// Change against the baseline, per cent: over several sessions the mean of the row, which
+    /// decides who is on the front, and not that of the sum.
+    pub(crate) fn change(
+        &self,
+        label: &str,
+        baseline: &str,
+        row: Option<&StrategyDifference>,
+    ) -> Option<f64> {
+        let figure = row.and_then(|row| Some(&row.figures[front::metrics().next()?.0]));
+        let mean = figure.filter(|f| f.scale == Scale::Ratio).and_then(|f| f.mean);
+        let base = self.0.get(baseline).filter(|b| **b > 0.0);
+        mean.or_else(|| Some((self.0[label] / base? - 1.0) * 100.0))
+    }
+
+    /// Place of a label on the axis of dollars, as printed: its change, and then its dollars.
+    pub(crate) fn printed_place(&self, label: &str, change: Option<f64>) -> (f64, f64) {
+        let change = change.unwrap_or(0.0);
+        let printed = |text: String| text.parse::<f64>().unwrap_or(f64::INFINITY);
+        (printed(percent(change.abs())).copysign(change), printed(self.format(label)))
+    }
 }
 
 pub(crate) fn percent(x: f64) -> String {

@@ -1,8 +1,10 @@
 //! Pareto front of cost against recall: rows that no other row dominates.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::metrics::{Better, Metric};
+use crate::comparison::Costs;
+use crate::metrics::{Better, Metric, Unit};
 use crate::record::RunRecord;
 use crate::stats::{self, Differences, StrategyDifference};
 use crate::view::ReportBlock;
@@ -16,12 +18,12 @@ pub(crate) const HELP: &str = "on the front of cost against recall: no other pro
 
 /// Returns for each point whether it is on the Pareto front: no other point is at least as good in
 /// every metric and better in one. Lower is better. A point with a missing figure is not on the
-/// front.
-pub(crate) fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
-    let beats = |a: &[f64], b: &[f64]| {
+/// front. Points have figures as they are printed, so that equal rows are marked alike.
+pub(crate) fn unbeaten<T: PartialOrd>(points: &[Option<Vec<T>>]) -> Vec<bool> {
+    let beats = |a: &[T], b: &[T]| {
         a.iter().zip(b).all(|(x, y)| x <= y) && a.iter().zip(b).any(|(x, y)| x < y)
     };
-    let on_it = |p: &Option<Vec<f64>>| {
+    let on_it = |p: &Option<Vec<T>>| {
         p.as_ref().is_some_and(|p| !points.iter().flatten().any(|other| beats(other, p)))
     };
     points.iter().map(on_it).collect()
@@ -42,7 +44,7 @@ pub(crate) fn of_block(block: &ReportBlock<'_>) -> Vec<bool> {
     let metrics: Vec<&'static Metric> = metrics().map(|(_, m)| m).collect();
     let point = |r: &&RunRecord| {
         let compared = r.can_win();
-        let figure = |m: &&'static Metric| Some(downward(m.better, m.value(r)?));
+        let figure = |m: &&'static Metric| Some(downward(m.better, m.unit.printed(m.value(r)?)));
         compared.then(|| metrics.iter().map(figure).collect::<Option<Vec<f64>>>()).flatten()
     };
     let points: Vec<_> = block.runs.iter().map(point).collect();
@@ -60,28 +62,50 @@ pub(crate) struct Common<'a> {
     pub(crate) sessions: BTreeSet<&'a str>,
     /// Labels of the ranked rows.
     pub(crate) ranked: BTreeSet<&'a str>,
+    /// Number of sessions that any row finished.
+    pub(crate) all: usize,
 }
 
 /// Selects sessions and rows: the rows whose failures leave at least nine tenths of the sessions to
-/// all of them, or else the rows that failed least. So neither a single failure in many sessions nor
-/// a row that fails often ends a comparison. Sessions that no row finished do not count.
+/// all of them, and of the replies. Thus neither a failure in one of many sessions nor a row that
+/// fails often ends a comparison, and no row is ahead because it failed in the longest session. If
+/// fewer than two rows remain, the number of sessions decides alone, and then the fewest failures.
+/// Sessions that no row finished do not count.
 pub(crate) fn common<'a>(runs: &[&'a RunRecord]) -> Common<'a> {
     let mut finished: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut lengths: BTreeMap<&str, u64> = BTreeMap::new();
     for r in runs.iter().filter(|r| r.is_contender()) {
         let own = finished.entry(&r.strategy.label).or_default();
-        own.extend(r.is_whole().then_some(r.scenario.id.as_str()));
+        if r.is_whole() {
+            own.insert(&r.scenario.id);
+            lengths.insert(&r.scenario.id, r.summary.steps_total);
+        }
     }
-    let all: BTreeSet<&str> = finished.values().flatten().copied().collect();
-    let most_failures = |limit: usize| {
-        let ranked = finished.iter().filter(|(_, own)| all.len() - own.len() <= limit);
-        let ranked: BTreeSet<&str> = ranked.map(|(label, _)| *label).collect();
-        let by_all = |s: &&str| ranked.iter().all(|label| finished[label].contains(s));
-        Common { sessions: all.iter().copied().filter(by_all).collect(), ranked }
+    let all: BTreeSet<&str> = lengths.keys().copied().collect();
+    let size = |own: &BTreeSet<&str>, in_replies: bool| match in_replies {
+        true => own.iter().map(|s| lengths[s]).sum(),
+        false => own.len() as u64,
     };
-    let limits: BTreeSet<usize> = finished.values().map(|own| all.len() - own.len()).collect();
-    let is_enough = |c: &Common<'_>| 10 * c.sessions.len() >= 9 * all.len();
-    let enough = limits.iter().rev().map(|limit| most_failures(*limit)).find(is_enough);
-    enough.or_else(|| limits.first().map(|least| most_failures(*least))).unwrap_or_default()
+    // Choices that rank fewer and fewer rows: those that finished least are left out first.
+    let choices = |in_replies: bool| -> Vec<Common<'a>> {
+        let sizes: BTreeSet<u64> = finished.values().map(|own| size(own, in_replies)).collect();
+        let choice = |least: &u64| {
+            let ranked = finished.iter().filter(|(_, own)| size(own, in_replies) >= *least);
+            let ranked: BTreeSet<&str> = ranked.map(|(label, _)| *label).collect();
+            let by_all = |s: &&str| ranked.iter().all(|label| finished[label].contains(s));
+            let sessions = all.iter().copied().filter(by_all).collect();
+            Common { sessions, ranked, all: all.len() }
+        };
+        sizes.iter().map(choice).collect()
+    };
+    let is_enough = |c: &Common<'_>, in_replies: bool| {
+        10 * size(&c.sessions, in_replies) >= 9 * size(&all, in_replies)
+    };
+    let is_fair = |c: &Common<'_>| [true, false].iter().all(|by| is_enough(c, *by));
+    let fair = choices(true).into_iter().find(|c| c.ranked.len() > 1 && is_fair(c));
+    fair.or_else(|| choices(false).into_iter().find(|c| is_enough(c, false)))
+        .or_else(|| choices(false).pop())
+        .unwrap_or_default()
 }
 
 /// Products compared over sessions, with their Pareto front.
@@ -106,18 +130,29 @@ impl<'a> Pooled<'a> {
         let used = |r: &&&RunRecord| common.sessions.contains(&*r.scenario.id);
         let runs: Vec<&RunRecord> = runs.iter().filter(used).copied().collect();
         let d = stats::by_yardstick(&runs)?;
+        let costs = Costs::new(&runs);
         let point = |s: &StrategyDifference| {
-            let figures = metrics()
-                .map(|(i, metric)| d.position(&s.figures[i]).map(|x| downward(metric.better, x)));
+            let place = |(i, metric): (usize, &Metric)| {
+                d.position(&s.figures[i])?;
+                Some(match metric.unit {
+                    Unit::Usd => costs.printed_place(
+                        &s.strategy,
+                        costs.change(&s.strategy, &d.baseline, Some(s)),
+                    ),
+                    unit => (downward(metric.better, unit.printed(s.figures[i].own_mean?)), 0.0),
+                })
+            };
             let ranked = common.ranked.contains(&*s.strategy);
-            ranked.then(|| figures.collect::<Option<Vec<f64>>>()).flatten()
+            ranked.then(|| metrics().map(place).collect::<Option<Vec<(f64, f64)>>>()).flatten()
         };
-        let points: Vec<Option<Vec<f64>>> = d.strategies.iter().map(point).collect();
+        let points: Vec<_> = d.strategies.iter().map(point).collect();
         let on_it = unbeaten(&points);
         let mut front: Vec<usize> = (0..points.len()).filter(|i| on_it[*i]).collect();
-        let cost = |i: usize| points[i].as_ref().map_or(f64::NAN, |p| p[0]);
-        let label = |i: usize| &d.strategies[i].strategy;
-        front.sort_by(|a, b| cost(*a).total_cmp(&cost(*b)).then_with(|| label(*a).cmp(label(*b))));
+        let exact = |i: usize| d.strategies[i].figures[0].mean.unwrap_or(f64::NAN);
+        front.sort_by(|a, b| {
+            let printed = points[*a].partial_cmp(&points[*b]).unwrap_or(Ordering::Equal);
+            printed.then_with(|| exact(*a).total_cmp(&exact(*b)))
+        });
         Some(Pooled { front, common, runs, products, differences: d })
     }
 

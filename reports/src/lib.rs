@@ -68,4 +68,7 @@ pub use results_file::{ResultsFile, read_figures};
 pub use row_cache::{Row, RowCache, sort_runs};
 pub use stored::{Files, OutputFolder, Rows, StoredResults, Take};
 pub use table::{TableOptions, table};
-pub use write::{NewResults, check_out, default_cache, is_listed, is_of_results, is_private};
+pub use write::{
+    NewResults, check_finished, check_out, default_cache, is_listed, is_of_results, is_private,
+    mark_unfinished,
+};

@@ -117,7 +117,7 @@ pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Vec<(&'static str, Stri
     let usd: f64 = others.iter().map(|(_, r)| r.summary.cost_usd).sum();
     if usd > 0.0 {
         let more = fmt::pluralize(others.len(), "other session");
-        text += &format!("; {more} with calls of these cost ${} besides", fmt::usd(usd));
+        text += &format!("; {more} that count as these cost ${} besides", fmt::usd(usd));
     }
     let cache = another_cache(&recorded).map(|text| ("cache", text));
     [("as recorded", text)].into_iter().chain(cache).collect()

@@ -21,6 +21,8 @@ pub const MARKER: &str = ".ctxbench";
 const RESERVED: [&str; 6] =
     [MARKER, json::RESULTS_FILE, sqlite::DATABASE_FILE, "index.html", "matrix.md", "timings.json"];
 const MARKER_HEAD: &str = "ctxbench results folder 1";
+/// Name of the file that marks results of an earlier run, while a new one is unfinished.
+const UNFINISHED: &str = ".ctxbench-run.tmp";
 /// Name of the default cache of rows, inside a results folder.
 const CACHE: &str = ".rows";
 /// Name and text of the file that marks a folder as a cache of rows.
@@ -54,6 +56,30 @@ pub fn check_out(dir: &Path) -> Result<(), ReportError> {
     }
     files::check_output(&dir.join(MARKER), &[])?;
     Ok(())
+}
+
+/// Marks the results in a folder, if any, as those of an earlier run until new ones are published.
+/// Call it when a run starts: otherwise results of before pass for those of a run that failed.
+pub fn mark_unfinished(dir: &Path) -> Result<(), ReportError> {
+    check_out(dir)?;
+    if dir.join(json::RESULTS_FILE).exists() {
+        files::write(&dir.join(UNFINISHED), "")?;
+    }
+    Ok(())
+}
+
+/// Fails if a run into the folder of these results started and has not finished. `path` is the
+/// folder or its `results.json`.
+pub fn check_finished(path: &Path) -> Result<(), ReportError> {
+    let results = json::results_file(path);
+    match results.with_file_name(UNFINISHED).exists() {
+        false => Ok(()),
+        true => Err(refused(
+            &results,
+            "has the results of an earlier run: the last run into this folder failed or is not \
+             finished; run again",
+        )),
+    }
 }
 
 /// Returns whether a folder contains only unfinished files of ctxbench and the rows of a run
@@ -205,6 +231,7 @@ impl NewResults {
             let _ = fs::remove_file(dir.join(name));
         }
         mark(dir, new.iter())?;
+        let _ = fs::remove_file(dir.join(UNFINISHED));
         Ok(fs::remove_dir_all(temp).map_err(unwritten(temp, "remove it"))?)
     }
 }

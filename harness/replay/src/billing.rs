@@ -5,7 +5,9 @@
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::discriminant;
 
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::millis;
@@ -32,7 +34,7 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
         session.header.source.as_ref()?;
         let place = match began.zip(at) {
             Some((began, at)) => began.saturating_add_unsigned(at),
-            None => *whole.get_or_init(|| content(session)) as i64,
+            None => *whole.get_or_init(|| whole_hash(session)) as i64,
         };
         let told = format!("{place} {usage:?} {:?}", entry.content());
         let found = content_hash(told.as_bytes());
@@ -49,6 +51,8 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
 pub struct SessionCalls {
     /// Hashes of its calls, each once; of a recording without calls, that of its content.
     hashes: BTreeSet<u64>,
+    /// Smallest hashes of what was said in a recording, a sample that copies share.
+    said: Vec<u64>,
     replies: usize,
 }
 
@@ -61,11 +65,14 @@ impl SessionCalls {
     /// Collects the calls of a session by their [`call_hashes`].
     pub fn of_hashes(session: &Session, hashes: Vec<Option<u64>>) -> SessionCalls {
         let mut hashes: BTreeSet<u64> = hashes.into_iter().flatten().collect();
-        if hashes.is_empty() && session.header.source.is_some() {
-            hashes.insert(content(session));
+        let is_recording = session.header.source.is_some();
+        if hashes.is_empty() && is_recording {
+            hashes.insert(whole_hash(session));
         }
         let is_reply = |e: &&Entry| matches!(e, Entry::Assistant(a) if a.agent.is_none());
-        SessionCalls { hashes, replies: session.entries.iter().filter(is_reply).count() }
+        let replies = session.entries.iter().filter(is_reply).count();
+        let said: BTreeSet<u64> = said_hashes(session).filter(|_| is_recording).collect();
+        SessionCalls { hashes, said: said.into_iter().take(SAMPLE).collect(), replies }
     }
 
     /// Returns the hashes that copies of the session have, too.
@@ -75,12 +82,24 @@ impl SessionCalls {
 }
 
 /// Hashes what was said in a session, and when it began.
-fn content(session: &Session) -> u64 {
-    let said = session.entries.iter().filter(|e| e.key().is_some());
-    let began = session.header.started.clone().unwrap_or_default();
-    let texts = said.map(|e| format!("{:?}", e.content()));
-    let texts: Vec<String> = std::iter::once(began).chain(texts).collect();
-    content_hash(texts.join("\0").as_bytes())
+fn whole_hash(session: &Session) -> u64 {
+    let said: Vec<u64> = said_hashes(session).collect();
+    content_hash(format!("{:?} {said:?}", session.header.started).as_bytes())
+}
+
+/// Most hashes of what was said that a session keeps.
+const SAMPLE: usize = 64;
+
+/// Hashes role, texts, calls and results of each message, without ids and times.
+fn said_hashes(session: &Session) -> impl Iterator<Item = u64> {
+    let unnamed = |part| match part {
+        Part::Call(call) => Part::Call(ToolCall { id: "".into(), ..call }),
+        other => other,
+    };
+    session.entries.iter().filter(|e| e.key().is_some()).map(move |entry| {
+        let parts: Vec<Part> = entry.content().into_iter().map(unnamed).collect();
+        content_hash(format!("{:?} {parts:?}", discriminant(entry)).as_bytes())
+    })
 }
 
 /// Calls that were billed, each with the session that it was billed to.
@@ -101,15 +120,24 @@ impl BilledCalls {
 }
 
 /// Bills each call to the longest session that has it, the one with the most replies, and names this
-/// session as the one that each group of sessions with the same calls is counted as.
+/// session as the one that each group of sessions with the same calls is counted as. Sessions in
+/// which nine tenths of the messages are the same are a group, too, whatever their ids and times.
 pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
     let mut billed = BilledCalls::default();
     let mut groups = Groups((0..sessions.len()).collect());
+    let mut said: HashMap<u64, usize> = HashMap::new();
     let mut order: Vec<usize> = (0..sessions.len()).collect();
     order.sort_by_key(|at| Reverse(calls[*at].replies));
     for at in order.iter().copied() {
         let elsewhere = billed.bill(at, calls[at].hashes());
         elsewhere.values().for_each(|by| groups.join(at, *by));
+        let mut same: BTreeMap<usize, usize> = BTreeMap::new();
+        for hash in &calls[at].said {
+            *same.entry(*said.entry(*hash).or_insert(at)).or_default() += 1;
+        }
+        let size = |at: usize| calls[at].said.len();
+        same.retain(|by, n| 10 * *n >= 9 * size(at).max(size(*by)));
+        same.keys().for_each(|by| groups.join(at, *by));
         sessions[at].billed_elsewhere = elsewhere.into_keys().collect();
     }
     let mut longest: HashMap<usize, usize> = HashMap::new();
@@ -173,12 +201,46 @@ mod tests {
         let user = r#"{"type":"user","id":"u","text":"go"}"#.to_string();
         let reply = |(n, call): (usize, &&str)| {
             format!(
-                r#"{{"type":"assistant","id":"a{n}","text":"x","usage":{{"input":9,"call_id":"{call}"}}}}"#
+                r#"{{"type":"assistant","id":"a{n}","text":"{call}","usage":{{"input":9,"call_id":"{call}"}}}}"#
             )
         };
         let lines: Vec<String> =
             [header, user].into_iter().chain(calls.iter().enumerate().map(reply)).collect();
         ctxbench_scenarios::parse(lines.join("\n").as_bytes(), "s.jsonl").unwrap()
+    }
+
+    /// Twelve copies of one text with ids and times of their own, and one message that differs.
+    #[test]
+    fn sessions_in_which_the_same_was_said_are_counted_once() {
+        let copy = |n: usize, text: &str| {
+            let mut lines = vec![
+                format!(
+                    r#"{{"type":"session","version":1,"id":"s{n}","title":"{n}","started":"2026-01-{:02}T00:00:00Z","source":{{"format":"codex"}}}}"#,
+                    n + 1
+                ),
+                format!(r#"{{"type":"user","id":"u{n}","text":"go","at":{n}}}"#),
+                format!(
+                    r#"{{"type":"assistant","id":"a{n}","text":"{text}","at":{},"calls":[{{"id":"c{n}","name":"read","arguments":"{{}}"}}],"usage":{{"input":9,"call_id":"r{n}"}}}}"#,
+                    n + 5
+                ),
+                format!(r#"{{"type":"tool","call_id":"c{n}","output":"done"}}"#),
+            ];
+            lines.extend((0..20).map(|i| {
+                let text = if i == n { "other".into() } else { format!("{text}{i}") };
+                format!(r#"{{"type":"user","id":"u{n}-{i}","text":"{text}"}}"#)
+            }));
+            ctxbench_scenarios::parse(lines.join("\n").as_bytes(), "s.jsonl").unwrap()
+        };
+        let mut all: Vec<Scenario> = (0..12).map(|n| copy(n, "x")).collect();
+        all.push(copy(12, "y"));
+        let calls: Vec<SessionCalls> = all.iter().map(|s| SessionCalls::new(&s.session)).collect();
+        bill_once(&mut all, &calls);
+        let counted: Vec<Option<&str>> = all.iter().map(|s| s.counted_as.as_deref()).collect();
+        let mut want = vec![Some("s0"); 13];
+        (want[0], want[12]) = (None, None);
+        assert_eq!(counted, want);
+        // Each paid for separate calls.
+        assert!(all.iter().all(|s| s.billed_elsewhere.is_empty()));
     }
 
     #[test]

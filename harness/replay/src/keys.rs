@@ -10,6 +10,7 @@ use ctxbench_core::model::Model;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::RESULTS_VERSION;
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::{Header, Source};
 use ctxbench_strategies::Spec;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -59,11 +60,14 @@ pub struct SessionContent {
 }
 
 impl SessionContent {
-    /// Hashes a session as it was read. Its name in the run does not matter.
+    /// Hashes a session as it was read, with its facts. Its name, title, file and start do not
+    /// matter.
     pub fn new(scenario: &Scenario) -> SessionContent {
         let mut hasher = Hasher::default();
         let session = &scenario.session;
-        hasher.json(&session.header);
+        let source = session.header.source.clone().map(|s| Source { file: None, ..s });
+        let (id, title, started) = Default::default();
+        hasher.json(&Header { id, title, started, source, ..session.header.clone() });
         session.entries.iter().for_each(|e| hasher.json(e));
         session.facts.iter().for_each(|f| hasher.json(f));
         let bytes = hasher.bytes;
@@ -180,7 +184,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use ctxbench_core::model::find;
-    use ctxbench_session::Entry;
+    use ctxbench_session::{Entry, Fact, Session};
 
     use super::*;
 
@@ -193,6 +197,25 @@ mod tests {
         model: &'static str,
         by: Summariser,
         seed: u64,
+    }
+
+    #[test]
+    fn a_session_is_the_same_one_under_another_name_and_date() {
+        let short = |change: &dyn Fn(&mut Session)| {
+            let mut scenario = Scenario::default();
+            scenario.session.header.source = Some(Source::default());
+            change(&mut scenario.session);
+            SessionContent::new(&scenario).short()
+        };
+        let same = short(&|_| {});
+        assert_eq!(short(&|s| s.header.title = "other".into()), same);
+        assert_eq!(short(&|s| s.header.started = Some("2026-01-01T00:00:00Z".into())), same);
+        assert_eq!(short(&|s| s.header.id = "other".into()), same);
+        assert_eq!(short(&|s| s.header.source.as_mut().unwrap().file = Some("other".into())), same);
+        assert_ne!(short(&|s| s.header.source = None), same);
+        assert_ne!(short(&|s| s.header.model = Some("other".into())), same);
+        assert_ne!(short(&|s| s.entries.push(Entry::Idle { ms: 1 })), same);
+        assert_ne!(short(&|s| s.facts.push(Fact::default())), same);
     }
 
     #[test]

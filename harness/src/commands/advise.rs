@@ -289,7 +289,7 @@ fn each_once(mut sessions: Vec<Scenario>, skipped: &mut Skipped) -> Vec<Scenario
     sessions.retain_mut(|s| {
         s.billed_elsewhere.clear();
         let Some(other) = &s.counted_as else { return true };
-        let why = format!("with the calls of {}, which is taken", one_line(other));
+        let why = format!("with the calls or messages of {}, which is taken", one_line(other));
         skipped.entry(why).or_default().push(s.id.clone());
         false
     });

@@ -97,13 +97,13 @@ pub(crate) struct DriveArgs {
 type Ready = (Agent, DriveOptions);
 
 pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
+    reports::mark_unfinished(&args.out)?;
     let ready = ready(args)?;
     let sessions = load_all(&args.inputs, &Default::default())?;
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or drive them apart");
     }
     let is_private = private::keep(sessions.iter().flat_map(|s| &s.files));
-    reports::check_out(&args.out)?;
     shutdown::exit_on_signals();
     let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
     shutdown::set_message(Some(escape(&interrupt_message(args.record.as_deref()))));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use ctxbench_reports::record::{Results, RunRecord, Status};
-use ctxbench_reports::{self as reports, Outcome};
+use ctxbench_reports::{self as reports, Outcome, ReadError};
 use ctxbench_util::plural::pluralize;
 use ctxbench_util::{files, nearest};
 
@@ -78,6 +78,7 @@ pub(crate) struct CompareArgs {
 
 pub(crate) fn gate(args: &GateArgs) -> anyhow::Result<()> {
     super::private::keep([reports::results_file(&args.results)]);
+    reports::check_finished(&args.results)?;
     let results = reports::read_figures(&args.results)?;
     if args.store {
         return store(args, &results);
@@ -121,17 +122,24 @@ pub(crate) fn gate(args: &GateArgs) -> anyhow::Result<()> {
     Err(CheckFailed(report.verdict()).into())
 }
 
-/// Stores the results as the baseline. Replaces an existing file only if it is a baseline, of any
-/// version.
+/// Stores the results as the baseline. Replaces an existing file only if it is empty or a baseline,
+/// and only on request if that cannot show that the results are no worse.
 fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<()> {
     let path = &args.baseline;
     files::check_output(path, &[reports::results_file(&args.results)])?;
+    if results.runs.is_empty() {
+        bail!("{} has no rows, so it would gate nothing", args.results.display());
+    }
     match reports::read_baseline(path) {
-        Ok(_) if args.allow_worse => {}
-        Ok(present) => refuse_worse(results, &present)?,
-        Err(reports::ReadError::Version { .. }) => {}
-        Err(reports::ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-        Err(reports::ReadError::Empty { .. }) => {}
+        Ok(present) if !args.allow_worse => refuse_worse(results, &present)?,
+        Err(e @ (ReadError::Version { .. } | ReadError::Empty { .. })) if !args.allow_worse => {
+            bail!(
+                "{e}\nnothing shows whether these results are worse; restore the file, remove it to \
+                 begin anew, or add --allow-worse"
+            )
+        }
+        Ok(_) | Err(ReadError::Version { .. } | ReadError::Empty { .. }) => {}
+        Err(ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
         Err(e) => {
             let advice = "--store replaces nothing else; choose another file, or remove that one";
             return Err(anyhow::Error::new(e)
@@ -163,8 +171,8 @@ fn refuse_worse(results: &Results, present: &reports::Baseline) -> anyhow::Resul
     let worse = report.with_outcome(Outcome::Fail).map(reports::Check::sentence);
     let worse: Vec<String> = report.faults.iter().cloned().chain(worse).collect();
     bail!(
-        "the present baseline is better than these results:\n  {}\nlook at the change, and add \
-         --allow-worse if you accept it",
+        "the present baseline does not show that these results are no worse:\n  {}\nlook at the \
+         change, and add --allow-worse if you accept it",
         worse.join("\n  ")
     )
 }
@@ -184,6 +192,7 @@ fn broken_rows(results: &Results) -> Vec<String> {
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
+    [&args.base, &args.new].into_iter().try_for_each(|path| reports::check_finished(path))?;
     let mut base = reports::read_figures(&args.base)?;
     let mut new = reports::read_figures(&args.new)?;
     let called = mapped(&args.map, &mut base, &mut new)?;

@@ -158,6 +158,9 @@ pub(crate) struct RunArgs {
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     super::output::set_quiet(args.quiet);
+    if args.shard.is_none() {
+        reports::mark_unfinished(&args.out)?;
+    }
     // Hashing the binary takes a moment, so it runs while the sessions are listed.
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;

@@ -34,11 +34,13 @@ fn session(n: usize) -> String {
         };
         let call = format!("c{i}");
         lines.push(
-            json!({"type": "assistant", "id": format!("a{i}"), "text": format!("Step {i}."),
+            json!({"type": "assistant", "id": format!("a{i}"), "text": format!("Step {n}.{i}."),
             "calls": [{"id": call, "name": "Bash", "arguments": "{\"command\":\"make\"}"}],
             "usage": {"input": 10, "cache_read": read, "cache_write": prompt - read - 10, "output": 40}}),
         );
-        lines.push(json!({"type": "tool", "call_id": call, "output": format!("built part {i}")}));
+        lines.push(
+            json!({"type": "tool", "call_id": call, "output": format!("built part {n}.{i}")}),
+        );
     }
     lines.push(json!({"type": "assistant", "id": "end", "text": "It listens on port 8443.",
         "usage": {"input": 10, "cache_read": 20_000, "output": 40}}));

@@ -182,6 +182,8 @@ pub struct Advice {
     pub modelled: Comparable,
     /// Sums over these sessions with the present settings.
     pub now: Sums,
+    /// True if no value costs less and keeps more than the present settings.
+    pub front: bool,
     pub changes: Vec<ChangeOutcome>,
     pub left_out: Vec<LeftOut>,
     pub limits: Vec<String>,
@@ -232,11 +234,13 @@ pub fn advise(tried: Tried<'_>) -> Advice {
     let mut outcomes: Vec<ChangeOutcome> = changes.into_iter().filter_map(outcome).collect();
     let places: Vec<Option<Vec<f64>>> = outcomes
         .iter()
-        .map(|o| o.then.as_ref().filter(|_| o.differs > 0).map(Sums::place))
+        .map(|o| o.then.as_ref().map(Sums::place))
         .chain([Some(sums.place())])
         .collect();
     let unbeaten = front::unbeaten(&places);
-    outcomes.iter_mut().zip(unbeaten).for_each(|(o, on_it)| o.front = on_it);
+    // Equal rows have no marks: they would say nothing.
+    let has_marks = places.iter().flatten().any(|p| *p != sums.place());
+    outcomes.iter_mut().zip(&unbeaten).for_each(|(o, on_it)| o.front = has_marks && *on_it);
     let (decision, sentence, sure) = match differences {
         Some(_) => decide(product, now.len(), &sums, &outcomes),
         None => (Decision::NoSession, without_sessions(product, left_out.len()), String::new()),
@@ -255,6 +259,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         recorded: Comparable::from_runs(recorded.iter()),
         modelled: Comparable::from_runs(runs.iter().filter(|r| r.strategy.label == product)),
         now: sums,
+        front: has_marks && unbeaten.last() == Some(&true),
         changes: outcomes,
         left_out,
         limits,

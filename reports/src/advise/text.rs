@@ -141,7 +141,10 @@ fn rows(a: &Advice) -> Vec<Vec<String>> {
         Verdict::Better | Verdict::Worse => "*",
         _ => " ",
     };
-    let mut rows = vec![cells("today", &a.now, " ")];
+    let mark = |is_on_front: bool| is_on_front.then(|| front::MARK.to_string());
+    let mut today = cells("today", &a.now, " ");
+    today.extend(mark(a.front));
+    let mut rows = vec![today];
     let mut first = None;
     for (o, then) in a.changes.iter().filter_map(|o| Some((o, o.then.as_ref()?))) {
         if o.change.extends.is_some() && first.is_none() {
@@ -152,7 +155,7 @@ fn rows(a: &Advice) -> Vec<Vec<String>> {
         }
         let mut cells = cells(&name(&o.change), then, sure(o, super::KEPT));
         cells[2] = percent(a.now.cost_usd, then.cost_usd) + sure(o, super::COST);
-        cells.extend(o.front.then(|| front::MARK.into()));
+        cells.extend(mark(o.front));
         rows.push(cells);
     }
     rows.iter_mut().for_each(|row| row.resize(HEAD.len(), String::new()));
@@ -213,7 +216,7 @@ fn notes(a: &Advice) -> Vec<String> {
     let unset = listed(|o| !o.is_settable(), assignments);
     let is_judged = a.changes.iter().flat_map(|o| &o.figures).any(|f| f.p.is_some());
     let marks = [
-        a.changes.iter().any(|o| o.front).then_some(FRONT),
+        (a.front || a.changes.iter().any(|o| o.front)).then_some(FRONT),
         is_judged.then_some("* beyond chance"),
     ];
     let marks: Vec<&str> = marks.into_iter().flatten().collect();

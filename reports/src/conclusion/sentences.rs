@@ -16,21 +16,34 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
     let d = &pooled.differences;
     let front: Vec<&StrategyDifference> = pooled.front().collect();
     let (first, last) = (front.first()?, front.last()?);
-    let products: usize = pooled.ranked().map(|s| 1 + s.same.len()).sum();
+    let strategies: usize = pooled.ranked().map(|s| 1 + s.same.len()).sum();
     if pooled.products.len() < 2 {
         return None;
     }
-    let unneeded = unneeded(pooled);
-    let alike = |s: &StrategyDifference| s.figures.iter().all(|f| f.mean == Some(0.0));
-    if unneeded.is_some() && pooled.ranked().all(alike) {
+    let axes: Vec<(usize, &Metric)> = front::metrics().collect();
+    let apart = |from: &StrategyDifference, to: &StrategyDifference| -> Vec<String> {
+        let figure = |(i, m): &(usize, &Metric)| {
+            let told = stats::apart(&from.figures[*i], &to.figures[*i], m)?;
+            Some(format!("{} {told}", m.name))
+        };
+        axes.iter().filter_map(figure).collect()
+    };
+    let names = Names::new(&pooled.runs);
+    let unneeded = unneeded(pooled, &names);
+    let is_same = |to: &StrategyDifference| {
+        apart(first, to).iter().all(|told| told.ends_with(stats::NO_CHANGE))
+    };
+    if unneeded.is_some() && pooled.ranked().all(is_same) {
         return unneeded.map(|told| vec![told]);
     }
-    let axes: Vec<(usize, &Metric)> = front::metrics().collect();
-    let names = Names::new(&pooled.runs);
     let listed: Vec<String> = front.iter().map(|s| names.of_row(s)).collect();
     let what = match &*names.setting {
-        "" => fmt::pluralize(products, "strategy"),
-        setting => format!("{} of {}", fmt::pluralize(products, "value"), fmt::one_line(setting)),
+        "" => fmt::pluralize(strategies, "strategy"),
+        setting => format!("{} of {}", fmt::pluralize(strategies, "value"), fmt::one_line(setting)),
+    };
+    let what = match (pooled.common.sessions.len(), pooled.common.all) {
+        (n, all) if n < all => format!("Over {n} of {all} sessions, of {what}"),
+        _ => format!("Of {what}"),
     };
     let ranked = &pooled.common.ranked;
     let failed: Vec<&str> =
@@ -40,35 +53,31 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
         all if all.len() <= NAMED => format!("; not ranked: {}", all.join(", ")),
         all => format!("; {} with failures are not ranked", all.len()),
     };
-    let choice = match (products, &listed[..]) {
+    let choice = match (strategies, &listed[..]) {
         (1, [only]) => format!("Only {only} is ranked{left_out}."),
         (_, [best]) => {
-            format!("Of {what}, {best} is the cheapest and recalls most{left_out}.")
+            format!("{what}, {best} is the cheapest and recalls most{left_out}.")
         }
         (_, [others @ .., last]) => format!(
-            "Of {what}, nothing is both cheaper and recalls more than {} or {last}{left_out}.",
+            "{what}, nothing is both cheaper and recalls more than {} or {last}{left_out}.",
             others.join(", ")
         ),
         (_, []) => return None,
     };
-    let stake = (front.len() > 1).then(|| {
-        let apart = axes
-            .iter()
-            .filter_map(|(i, m)| stats::apart(&first.figures[*i], &last.figures[*i], m))
-            .collect::<Vec<_>>();
+    let stake = (!is_same(last)).then(|| {
         format!(
             "From the cheapest{}, {}, to the one that recalls most, {}: {}.",
             if d.sessions > 1 { " on average" } else { "" },
             names.of_row(first),
             names.of_row(last),
-            apart.join(", ")
+            apart(first, last).join(", ")
         )
     });
     let sure = match d.sessions {
-        1 => caution(pooled),
+        1 => Some(caution(pooled)),
         _ => sure(pooled, &front, &names),
     };
-    Some(unneeded.into_iter().chain([choice]).chain(stake).chain([sure]).collect())
+    Some(unneeded.into_iter().chain([choice]).chain(stake).chain(sure).collect())
 }
 
 /// Number of rows up to which those that are not ranked are named.
@@ -85,25 +94,37 @@ fn caution(pooled: &Pooled<'_>) -> String {
     format!("Caution: one session does not predict others; {modelled}.")
 }
 
-/// Says in how many of the compared sessions no ranked product compacted, if in any.
-fn unneeded(pooled: &Pooled<'_>) -> Option<String> {
+/// Says in how many of the compared sessions no ranked product needed to compact, if in any. Rows
+/// with settings, own programs, and a single row among several that compacts do not count as
+/// products; they are named.
+fn unneeded(pooled: &Pooled<'_>, names: &Names) -> Option<String> {
+    let ranked = &pooled.common.ranked;
+    let own = pooled.runs.iter().filter(|r| ranked.contains(&*r.strategy.label));
+    let compacted: Vec<&RunRecord> = own.copied().filter(|r| r.summary.compactions > 0).collect();
+    let who: BTreeSet<&str> = compacted.iter().map(|r| &*r.strategy.label).collect();
+    let is_lone = who.len() == 1 && ranked.len() > 2;
+    let is_other =
+        |r: &RunRecord| is_lone || !r.strategy.given.is_empty() || r.strategy.program.is_some();
+    let (others, products): (Vec<&RunRecord>, Vec<&RunRecord>) =
+        compacted.into_iter().partition(|r| is_other(r));
+    let needed: BTreeSet<&str> = products.iter().map(|r| &*r.scenario.id).collect();
+    let others = others.iter().filter(|r| !needed.contains(&*r.scenario.id));
+    let others: BTreeSet<&str> = others.map(|r| names.by_label(&r.strategy.label)).collect();
     let all = pooled.common.sessions.len();
-    let compacted = |r: &&&RunRecord| {
-        r.summary.compactions > 0 && pooled.common.ranked.contains(&*r.strategy.label)
+    let sessions = match all - needed.len() {
+        0 => return None,
+        n if n == all => String::new(),
+        n => format!(" in {n} of {all} sessions"),
     };
-    let in_which = pooled.runs.iter().filter(compacted).map(|r| &*r.scenario.id);
-    let sessions: BTreeSet<&str> = in_which.collect();
-    match all - sessions.len() {
-        0 => None,
-        1 if all == 1 => Some("No product needed to compact.".into()),
-        n => Some(format!("No product needed to compact in {n} of {all} sessions.")),
-    }
+    let others = others.into_iter().collect::<Vec<_>>().join(", ");
+    let only = if others.is_empty() { others } else { format!("; only {others} did") };
+    Some(format!("No product needed to compact{sessions}{only}."))
 }
 
 /// Tests what the sentences before it say: neighbours on the front, and its two ends, or a row that
-/// is alone on it and the next best in each figure. The rows were picked by their result, so each
-/// test is one of those of all pairs in both figures.
-fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference], names: &Names) -> String {
+/// is alone on it and the next best in each figure; `None` without another row. The rows were picked
+/// by their result, so each test is one of those of all pairs in both figures.
+fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference], names: &Names) -> Option<String> {
     let ranked: Vec<&StrategyDifference> = pooled.ranked().collect();
     let axes: Vec<(usize, &Metric)> = front::metrics().collect();
     let runner_up = |(i, m): &(usize, &Metric)| {
@@ -132,22 +153,21 @@ fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference], names: &Names) -> St
             Verdict::Unresolved => format!("{} may be chance", m.name),
             Verdict::DifferenceOnly => String::new(),
         };
-        let told = match d.compacted < MIN_SESSIONS {
+        let is_known = |(i, _): &(usize, &Metric)| d.figures[*i].verdict != Verdict::DifferenceOnly;
+        let told = match d.compacted < MIN_SESSIONS && !axes.iter().all(is_known) {
             true => format!("differ in {}, {MIN_SESSIONS} needed", fmt::sessions(d.compacted)),
             false => axes.iter().map(word).collect::<Vec<_>>().join(", "),
         };
         (d.compacted, format!("{} to {}: {told}", names.of_row(from), names.of_row(to)))
     };
     let tests: Vec<(usize, String)> = pairs.iter().map(tested).collect();
-    match tests.iter().map(|(sessions, _)| *sessions).max() {
-        None => "How sure: one row, nothing to compare.".into(),
-        Some(most) if most < MIN_SESSIONS => format!(
+    let most = tests.iter().map(|(sessions, _)| *sessions).max()?;
+    let told: Vec<String> = tests.into_iter().map(|(_, told)| told).collect();
+    Some(match most < MIN_SESSIONS {
+        true => format!(
             "Caution: these rows differ in {} at most; {MIN_SESSIONS} are needed to rule out chance.",
             fmt::sessions(most)
         ),
-        Some(_) => {
-            let told: Vec<String> = tests.into_iter().map(|(_, told)| told).collect();
-            format!("How sure, pair by pair: {}.", told.join("; "))
-        }
-    }
+        false => format!("How sure, pair by pair: {}.", told.join("; ")),
+    })
 }

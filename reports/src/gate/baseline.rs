@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::ReadError;
 use crate::json;
-use crate::metrics::{self, BaselinePresence};
+use crate::metrics;
 use crate::{row_cache, view};
 
 /// Version of the baseline file; a file of another version is refused.
@@ -49,7 +49,7 @@ pub struct BaselineRow {
     #[serde(default)]
     pub steps_total: Option<u64>,
     pub integrity_failures: u64,
-    /// Stored metrics by column. A value that is n/a is `None` or absent.
+    /// Stored metrics by column. A value that is n/a is `None`.
     #[serde(flatten, serialize_with = "in_order", deserialize_with = "stored_figures")]
     pub figures: BTreeMap<String, Option<f64>>,
 }
@@ -102,7 +102,7 @@ impl BaselineRow {
             steps_completed: run.summary.steps_completed,
             steps_total: begun.then_some(run.summary.steps_total),
             integrity_failures: run.broken_rules(),
-            figures: metrics::sorted_columns(|m| &m.stored)
+            figures: metrics::sorted_columns(|m| &m.gated)
                 .into_iter()
                 .map(|(m, _)| (m.column, m.measured(run).number().filter(|x| x.is_finite())))
                 .map(|(column, x)| (column.to_string(), x.map(round)))
@@ -120,7 +120,7 @@ fn in_order<S: Serializer>(
     figures: &BTreeMap<String, Option<f64>>,
     to: S,
 ) -> Result<S::Ok, S::Error> {
-    let stored = metrics::sorted_columns(|m| &m.stored);
+    let stored = metrics::sorted_columns(|m| &m.gated);
     to.collect_map(stored.iter().map(|(m, _)| (m.column, figures.get(m.column).copied().flatten())))
 }
 
@@ -129,21 +129,12 @@ fn stored_figures<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<BTreeMap<String, Option<f64>>, D::Error> {
     let figures = BTreeMap::<String, Option<f64>>::deserialize(from)?;
-    let stored = metrics::sorted_columns(|m| &m.stored);
+    let stored = metrics::sorted_columns(|m| &m.gated);
     if let Some(other) = figures.keys().find(|k| stored.iter().all(|(m, _)| m.column != *k)) {
         let columns = stored.iter().map(|(m, _)| m.column);
         let known: Vec<&str> = BaselineRow::FIELDS.into_iter().chain(columns).collect();
         let hint = nearest::hint(other, &known);
         return Err(D::Error::custom(format!("a row has no key `{other}`; {hint}")));
-    }
-    for (metric, _) in stored.iter().filter(|(_, p)| **p == BaselinePresence::Always) {
-        if figures.get(metric.column).copied().flatten().is_none() {
-            return Err(D::Error::custom(format!(
-                "a row has no `{}`, so the gate cannot check it; \
-                 restore the file, for example from version control",
-                metric.column
-            )));
-        }
     }
     Ok(figures)
 }
@@ -164,7 +155,6 @@ mod tests {
     use super::*;
     use crate::testing;
     use proptest::prelude::*;
-    use serde_json::Value;
 
     #[test]
     fn comes_back_as_written_and_other_versions_are_refused() {
@@ -173,25 +163,6 @@ mod tests {
         let error =
             Baseline::parse(r#"{"version":2}"#, Path::new("b.json")).unwrap_err().to_string();
         assert!(error.contains("version 2 of a baseline, expected version 1"), "{error}");
-    }
-
-    #[test]
-    fn a_row_without_a_figure_that_every_run_has_is_refused() {
-        let lacking = |column: &str| {
-            let text = Baseline::from_results(&testing::results()).to_text();
-            let mut all: Value = serde_json::from_str(&text).unwrap();
-            all["rows"][0].as_object_mut().unwrap().remove(column);
-            Baseline::parse(&all.to_string(), Path::new("b.json")).map_err(|e| e.to_string())
-        };
-        for (metric, stored) in metrics::sorted_columns(|m| &m.stored) {
-            match (lacking(metric.column), stored) {
-                (Ok(_), BaselinePresence::WhereKnown) => {}
-                (Err(e), BaselinePresence::Always) => {
-                    assert!(e.contains(&format!("a row has no `{}`", metric.column)), "{e}")
-                }
-                (other, _) => panic!("{}: {other:?}", metric.column),
-            }
-        }
     }
 
     #[test]
@@ -209,7 +180,7 @@ mod tests {
         assert!(parse("yardstick", "yardstik").contains("`yardstik`"));
         // Every written key is known to the reader.
         let row = serde_json::to_value(BaselineRow::default()).unwrap();
-        let figures = metrics::sorted_columns(|m| &m.stored).into_iter().map(|(m, _)| m.column);
+        let figures = metrics::sorted_columns(|m| &m.gated).into_iter().map(|(m, _)| m.column);
         let known: BTreeSet<&str> = BaselineRow::FIELDS.into_iter().chain(figures).collect();
         let written = row.as_object().unwrap().keys().map(String::as_str);
         assert_eq!(written.collect::<BTreeSet<_>>(), known);

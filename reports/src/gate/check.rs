@@ -23,8 +23,12 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
     let several = view::models(new).len() > 1
         || baseline.rows.iter().map(|r| &r.model).collect::<BTreeSet<_>>().len() > 1;
     let mut gate = Checks { report: GateReport::default(), several, is_exact: options.is_exact };
+    if baseline.rows.is_empty() {
+        gate.report.faults.push("the baseline is empty, so nothing was compared".into());
+        return gate.report;
+    }
     let other = yardstick::differences(&baseline.yardstick, &new.assumptions);
-    if !baseline.rows.is_empty() && !other.is_empty() {
+    if !other.is_empty() {
         gate.report.faults.push(format!(
             "the baseline was measured with another yardstick, so nothing was compared ({}); run \
              with the same options",
@@ -56,11 +60,6 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
                 format!("{} integrity failures in a new row (allowed 0)", row.integrity_failures),
             );
         }
-    }
-    if stored.is_empty() && options.limits.is_empty() {
-        gate.report.faults.push(
-            "the baseline holds no rows, so nothing was compared; store a baseline first".into(),
-        );
     }
     let products: Vec<(&RunRecord, &BaselineRow)> = fresh
         .values()
@@ -258,7 +257,9 @@ fn judge(
             (Some(_), None) => {
                 (Outcome::Fail, format!("{change} (a known figure must not become unknown)"))
             }
-            (None, Some(_)) => (Outcome::Noted, format!("{change} (not in the baseline)")),
+            (None, Some(_)) => {
+                (Outcome::Fail, format!("{change} (not in the baseline, so it cannot be checked)"))
+            }
             _ => (Outcome::Pass, change),
         };
     };

@@ -75,14 +75,23 @@ fn reasons_can_be_read() {
 }
 
 #[test]
-fn numbers_that_vanish_fail_and_new_ones_are_noted() {
+fn numbers_that_vanish_fail() {
     assert_eq!(failures(|r| r.summary.recall_pct = None)[0].0, "recall_pct");
     assert_eq!(failures(|r| r.summary.recall_pct = Some(f64::NAN))[0].0, "recall_pct");
-    let mut old = results();
-    codex(&mut old).summary.saved_pct = None;
-    let report = gated(&results(), &old);
-    assert!(report.passed());
-    assert!(report.with_outcome(Outcome::Noted).any(|c| c.reason.contains("n/a → ")));
+}
+
+#[test]
+fn a_figure_that_the_baseline_lacks_fails_with_its_session() {
+    for (metric, _) in metrics::sorted_columns(|m| &m.gated) {
+        let column = metric.column;
+        let removed = checks_of(|b| b.figures.retain(|name, _| name != column), |_| {});
+        let null = checks_of(|b| *b.figures.get_mut(column).unwrap() = None, |_| {});
+        assert_eq!(removed, null);
+        let (outcome, text) = &removed[0];
+        assert_eq!((removed.len(), *outcome), (1, Outcome::Fail));
+        assert!(text.starts_with("login-bug × codex: ") && text.contains(" n/a → "), "{text}");
+        assert!(text.ends_with("(not in the baseline, so it cannot be checked)"), "{text}");
+    }
 }
 
 #[test]
@@ -90,7 +99,11 @@ fn a_double_row_and_an_empty_baseline_fail() {
     let mut double = results();
     double.runs.push(double.runs[0].clone());
     assert!(!gated(&double, &results()).passed());
-    assert!(!gated(&results(), &Results::default()).passed());
+    let limits = GateOptions::parse(&["cost_usd=1000"], &[]).unwrap();
+    for options in [GateOptions::default(), GateOptions::exact(), limits] {
+        let report = gate(&results(), &Baseline::default(), &options);
+        assert_eq!(report.faults, ["the baseline is empty, so nothing was compared"]);
+    }
 }
 
 #[test]

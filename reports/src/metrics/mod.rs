@@ -56,9 +56,8 @@ pub(crate) struct Metric {
     pub(crate) judged: Rank<()>,
     /// Weight in `ctxbench compare` of one unit of change, or of one per cent; used to sort rows.
     pub(crate) compared: Rank<f64>,
+    /// Set if the metric is in the rows of a baseline, and compared with them.
     pub(crate) gated: Rank<Gate>,
-    /// Presence in the rows of a baseline.
-    pub(crate) stored: Rank<BaselinePresence>,
 }
 
 /// Rank of a metric in a view, with the data that the view needs.
@@ -84,14 +83,6 @@ pub(crate) enum Better {
 pub(crate) struct Gate {
     pub(crate) name: &'static str,
     pub(crate) slack: Slack,
-}
-
-/// Presence of a figure in the rows of a baseline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BaselinePresence {
-    /// A baseline without it is refused.
-    Always,
-    WhereKnown,
 }
 
 /// Amount by which a figure may be worse than its baseline.

@@ -1,7 +1,7 @@
 //! The metrics table: one entry per column of `summary.csv`, in order.
 
 use super::Better::{Higher, Lower, Neither};
-use super::{BaselinePresence, Better, Cell, ColumnKind, Gate, Metric, Slack, ToCell, Unit};
+use super::{Better, Cell, ColumnKind, Gate, Metric, Slack, ToCell, Unit};
 use crate::record::RunRecord;
 use ctxbench_core::strategy::Standing;
 
@@ -65,8 +65,7 @@ pub(crate) static METRICS: &[Metric] = &[
             "input tokens saved against the reference, summary calls and re-reads included",
         )
         .compared(50, 1.0)
-        .gated(10, "tokens saved", Slack::By(0.5))
-        .stored(20, BaselinePresence::WhereKnown),
+        .gated(10, "tokens saved", Slack::By(0.5)),
     summary!(cost_usd, Unit::Usd, Lower)
         .named("cost")
         .scored(40, "cost\n$", "US dollars by price list, prompt cache and summary calls included")
@@ -74,8 +73,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .headline()
         .judged(10)
         .compared(40, 1.0)
-        .gated(30, "cost", Slack::Percent(1.0))
-        .stored(10, BaselinePresence::Always),
+        .gated(30, "cost", Slack::Percent(1.0)),
     summary!(cost_saved_pct, Unit::Percent, Higher).signed().scored(
         50,
         "cost\nsaved%",
@@ -93,8 +91,7 @@ pub(crate) static METRICS: &[Metric] = &[
              to",
         )
         .compared(60, 100.0)
-        .gated(40, "prefix stability", Slack::By(0.005))
-        .stored(50, BaselinePresence::WhereKnown),
+        .gated(40, "prefix stability", Slack::By(0.005)),
     summary!(invalidated_tokens, Unit::Tokens, Lower)
         .replayed()
         .says("tokens of earlier prompts that were sent again and not read from the cache"),
@@ -142,8 +139,7 @@ pub(crate) static METRICS: &[Metric] = &[
              fetched again, the share still in the context; an upper bound on use",
         )
         .compared(34, 0.2)
-        .gated(25, "recall at risk", Slack::By(0.5))
-        .stored(40, BaselinePresence::WhereKnown),
+        .gated(25, "recall at risk", Slack::By(0.5)),
     summary!(at_risk, Unit::Count, Neither).named("at risk").scored(
         46,
         "at\nrisk",
@@ -156,8 +152,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .headline()
         .judged(30)
         .compared(30, 1.0)
-        .gated(20, "recall", Slack::By(0.5))
-        .stored(30, BaselinePresence::WhereKnown),
+        .gated(20, "recall", Slack::By(0.5)),
 ];
 
 type Read = fn(&RunRecord) -> Cell;
@@ -185,7 +180,6 @@ const fn row(
         judged: None,
         compared: None,
         gated: None,
-        stored: None,
     }
 }
 
@@ -240,9 +234,5 @@ impl Metric {
 
     const fn gated(self, at: u16, name: &'static str, slack: Slack) -> Metric {
         Metric { gated: Some((at, Gate { name, slack })), ..self }
-    }
-
-    const fn stored(self, at: u16, stored: BaselinePresence) -> Metric {
-        Metric { stored: Some((at, stored)), ..self }
     }
 }

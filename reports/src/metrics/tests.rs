@@ -25,13 +25,11 @@ fn no_two_metrics_have_the_same_place() {
     places(|m| &m.judged);
     places(|m| &m.compared);
     places(|m| &m.gated);
-    places(|m| &m.stored);
 }
 
 #[test]
-fn what_the_gate_compares_is_stored() {
+fn what_the_gate_compares_is_directed() {
     for m in METRICS.iter().filter(|m| m.gated.is_some()) {
-        assert!(m.stored.is_some(), "{}", m.column);
         assert!(m.better != Better::Neither, "{}", m.column);
     }
 }

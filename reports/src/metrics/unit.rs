@@ -53,6 +53,11 @@ impl Unit {
         }
     }
 
+    /// Rounds a number of the column, converted, as it is printed.
+    pub(crate) fn printed(self, x: f64) -> f64 {
+        self.format_value(x).parse().unwrap_or(x)
+    }
+
     /// Suffix of a formatted number, or of a heading over such numbers.
     pub(crate) fn suffix(self) -> &'static str {
         match self {

@@ -12,8 +12,11 @@ use crate::metrics::{Metric, Unit, judged};
 /// Tolerance for sums of the same dollars in another order.
 const ROUNDING: f64 = 1e-9;
 
-/// Dollars over all sessions up to which a change is none, whatever the test says.
+/// Dollars over all sessions up to which a change is none.
 pub(crate) const CENT: f64 = 0.01;
+
+/// Per cent, or percentage points of a share, below which a mean change is none.
+const NOTHING: f64 = 0.5;
 
 /// Scale of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -93,7 +96,7 @@ pub(super) fn figures(strategies: &[Vec<RunPair<'_>>], family: usize) -> Vec<Vec
                 p_holm: judged.p_holm,
                 verdict: judged.verdict,
             };
-            if figure.p.is_some_and(|_| figure.is_nothing(metric)) {
+            if figure.mean.is_some_and(|mean| figure.is_nothing(metric, mean, figure.base_mean)) {
                 figure.verdict = Verdict::Equal;
             }
             row.push(figure);
@@ -103,12 +106,22 @@ pub(super) fn figures(strategies: &[Vec<RunPair<'_>>], family: usize) -> Vec<Vec
 }
 
 impl Figure {
-    /// Returns true if the change prints as ±0, or is at most a cent over all sessions.
-    fn is_nothing(&self, metric: &Metric) -> bool {
-        let sum = self.own_mean.zip(self.base_mean).map(|(own, base)| own - base);
-        let cents = sum.map(|change| change.abs() * self.sessions as f64);
-        super::change(self, metric) == "±0"
-            || metric.unit == Unit::Usd && cents.is_some_and(|usd| usd <= CENT + ROUNDING)
+    /// Returns true if a mean change is too small to matter, whatever a test says: below half a per
+    /// cent, per session and of the sum, or half a point, or at most a cent over all sessions.
+    /// `from` is the arithmetic mean before the change.
+    pub(super) fn is_nothing(&self, metric: &Metric, mean: f64, from: Option<f64>) -> bool {
+        let (from, to) = (from.unwrap_or(0.0), self.own_mean.unwrap_or(0.0));
+        let usd = (to - from).abs() * self.sessions as f64;
+        if metric.unit == Unit::Usd && usd <= CENT + ROUNDING {
+            return true;
+        }
+        match (self.scale, metric.unit) {
+            (Scale::Ratio, _) if from > 0.0 => {
+                mean.abs().max((to / from - 1.0).abs() * 100.0) < NOTHING
+            }
+            (Scale::Difference, Unit::Percent) => mean.abs() < NOTHING,
+            _ => super::show::format_change(self, metric, mean) == "±0",
+        }
     }
 }
 
@@ -231,6 +244,26 @@ mod tests {
         assert_eq!(waited.scale, Scale::Ratio);
         assert!(near(waited.mean, (2_f64.powf(0.75) - 1.0) * 100.0), "{waited:?}");
         assert!(near(waited.median, (2_f64.sqrt() - 1.0) * 100.0), "{waited:?}");
+    }
+
+    #[test]
+    fn a_change_of_nothing_is_no_change_with_any_number_of_sessions() {
+        let verdicts = |n: usize, base: f64, own: f64, kept: f64| {
+            let found = of(&vec![(run(base, 90.0, 0), run(own, kept, 40)); n]);
+            [&found[0], &found[2], &found[3]].map(|f| f.verdict)
+        };
+        let (few, none) = (Verdict::DifferenceOnly, Verdict::Equal);
+        for n in [1, 9, 40] {
+            // Of $30 a session 0.4 %, 0.4 points and 0.04 s.
+            assert_eq!(verdicts(n, 30.0, 30.12, 90.4), [none; 3]);
+            // A cent in all is nothing, whatever it is in per cent.
+            assert_eq!(verdicts(n, 0.01 / n as f64, 0.02 / n as f64, 90.0)[0], none);
+            assert_eq!(verdicts(n, 30.0, 30.2, 90.6), [few, few, none]);
+        }
+        // A fifth more and a sixth less, in one of two long sessions: the mean is 0, the bill is not.
+        let found =
+            of(&[(run(30.0, 90.0, 0), run(36.0, 90.0, 0)), (run(3.0, 90.0, 0), run(2.5, 90.0, 0))]);
+        assert!(near(found[0].mean, 0.0) && found[0].verdict == few, "{:?}", found[0]);
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub(crate) use crate::metrics::judged;
 pub(crate) use figures::CENT;
 pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions, pair};
 pub(crate) use show::{
-    HELP, apart, bill, caption, cell, change, change_within, describe_exposure, heading, interval,
-    missing, name, position, sheet, word,
+    HELP, NO_CHANGE, apart, bill, caption, cell, change, change_within, describe_exposure, heading,
+    interval, missing, name, position, sheet, word,
 };
 
 /// Number of random draws, and their seed.

@@ -18,7 +18,7 @@ pub(crate) const HELP: &str = "strategy against baseline, session by session, ov
     so does, in its unit, what is 0 on one side. `compacted 3/21`: in 3 of the 21 sessions that \
     both finished. `a = b`: they sent the same requests. The words are a sign-flip test with \
     Holm's correction over the strategies, from ten recordings in which the strategy compacted; \
-    no change: none at all, or beyond chance but ±0 or a cent. \
+    no change: less than half a per cent or half a point, or at most a cent in all. \
     Strategies are deterministic: both speak about the choice of sessions only, and sessions that \
     resemble each other count as if they did not";
 
@@ -75,13 +75,16 @@ pub(crate) fn name(row: &StrategyDifference) -> String {
     all.join(" = ")
 }
 
+/// Words for a change of nothing.
+pub(crate) const NO_CHANGE: &str = "no change";
+
 /// Label of a verdict; empty for a difference only.
 pub(crate) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "BETTER",
         Verdict::Worse => "WORSE",
         Verdict::Unresolved => "UNRESOLVED",
-        Verdict::Equal => "no change",
+        Verdict::Equal => NO_CHANGE,
         Verdict::DifferenceOnly => "",
     }
 }
@@ -91,7 +94,8 @@ pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
     fmt::known(figure.mean, |x| format_change(figure, metric, x))
 }
 
-fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
+/// Formats a change in the scale of a figure, with sign and unit.
+pub(super) fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
     let (text, unit) = match figure.scale {
         Scale::Ratio => (fmt::signed(x, fmt::pct), " %"),
         Scale::Difference => {
@@ -101,15 +105,18 @@ fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
     if text == "±0" { text } else { text + unit }
 }
 
-/// Difference between two rows, from their mean changes against one baseline. This measure also
-/// determines their order.
+/// Difference between two rows, from their mean changes against one baseline, which also determine
+/// their order; `None` if it is unknown.
 pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<String> {
     let (a, b) = (from.mean?, to.mean?);
     let between = match to.scale {
         Scale::Ratio => ((100.0 + b) / (100.0 + a) - 1.0) * 100.0,
         Scale::Difference => b - a,
     };
-    between.is_finite().then(|| format!("{} {}", metric.name, format_change(to, metric, between)))
+    between.is_finite().then(|| match to.is_nothing(metric, between, from.own_mean) {
+        true => NO_CHANGE.into(),
+        false => format_change(to, metric, between),
+    })
 }
 
 /// Median change per session.

@@ -22,8 +22,7 @@ pub enum Verdict {
     Worse,
     /// Not decided by these sessions.
     Unresolved,
-    /// No change: not different in any session, or beyond chance but by nothing that is worth a
-    /// change (see `figures.rs`).
+    /// No change: the mean change is too small to matter, whatever a test says (see `figures.rs`).
     Equal,
     /// Only the difference is reported: the strategy compacted in fewer than ten recordings, or the
     /// metric has no direction.
