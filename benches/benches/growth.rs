@@ -1,13 +1,14 @@
-//! Time and memory of every strategy on sessions of 1, 4 and 16 times the length. They should be
-//! proportional: the slope is that of a line through the logarithms of lengths and times, 1 if they
-//! are in proportion and 2 if the time is quadratic.
+//! Time and memory of every strategy on sessions of 1, 4 and 16 times the length, and of two strategies
+//! on sessions that repeat something else than turns. They should be proportional: the slope is that
+//! of a line through the logarithms of lengths and times, 1 if they are in proportion and 2 if the
+//! time is quadratic.
 //!
 //! Token counts are cached per text in a process, so the times are those of the engine, the strategy,
 //! the provider model and the measurements.
 
 use std::time::Instant;
 
-use ctxbench_benches::{model, session};
+use ctxbench_benches::{Repeated, model, session};
 use ctxbench_replay::{Options, replay};
 use ctxbench_reports::text_table;
 use ctxbench_scenarios::Scenario;
@@ -18,8 +19,9 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// Number of turns of the shortest session.
+/// Number of turns of the shortest session, and of what other sessions repeat.
 const TURNS: usize = 24;
+const REPEATED: usize = 125;
 const TIMES: [usize; 3] = [1, 4, 16];
 /// Gives a window of 20k tokens, so that each length has compactions.
 const SCALE: f64 = 0.1;
@@ -54,14 +56,24 @@ fn main() {
         return;
     }
     let (times, rounds) = if has("--test") { (&TIMES[..2], 1) } else { (&TIMES[..], ROUNDS) };
-    let sessions: Vec<Scenario> =
-        times.iter().map(|n| Scenario { scale: SCALE, ..session(n * TURNS, 11) }).collect();
     let specs = Spec::defaults();
+    let of_turns = |n: &usize| Scenario { scale: SCALE, ..session(n * TURNS, 11) };
+    let turns: Vec<Scenario> = times.iter().map(of_turns).collect();
+    let mut all: Vec<(&str, &Spec, &[Scenario])> =
+        specs.iter().map(|spec| ("turns", spec, &turns[..])).collect();
+    let repeated = Repeated::ALL.map(|r| {
+        let sessions: Vec<Scenario> = times.iter().map(|n| r.session(n * REPEATED)).collect();
+        (format!("{r:?}").to_lowercase(), sessions)
+    });
+    for (what, sessions) in &repeated {
+        let chosen = specs.iter().filter(|s| ["reference", "codex"].contains(&&*s.label()));
+        all.extend(chosen.map(|spec| (&**what, spec, &sessions[..])));
+    }
     // Counts every text before the first measurement.
-    for session in &sessions {
+    for session in turns.iter().chain(repeated.iter().flat_map(|(_, sessions)| sessions)) {
         measured(session, &specs[0]);
     }
-    let row = |spec: &Spec| -> Vec<String> {
+    let row = |(what, spec, sessions): (&str, &Spec, &[Scenario])| -> Vec<String> {
         let best = |s: &Scenario| {
             let all = (0..rounds).map(|_| measured(s, spec));
             all.fold((f64::MAX, f64::MAX), |a, b| (a.0.min(b.0), a.1.min(b.1)))
@@ -69,12 +81,15 @@ fn main() {
         let (ms, memory): (Vec<f64>, Vec<f64>) = sessions.iter().map(best).unzip();
         let figures = ms.iter().chain(memory.last()).map(|v| format!("{v:.1}"));
         let slope = format!("{:.2}", slope(times, &ms));
-        [spec.label()].into_iter().chain(figures).chain([slope]).collect()
+        [what.to_string(), spec.label()].into_iter().chain(figures).chain([slope]).collect()
     };
     let lengths = times.iter().map(|n| format!("ms {n}×"));
-    let head = ["strategy".to_string()].into_iter().chain(lengths);
+    let head = ["session", "strategy"].map(String::from).into_iter().chain(lengths);
     let head: Vec<String> = head.chain(["MiB".into(), "slope".into()]).collect();
-    let rows: Vec<Vec<String>> = specs.iter().map(row).collect();
-    let lines = text_table(head, rows, |i| i > 0, |_| (2, 0));
-    println!("{TURNS} turns of about 900 tokens = 1×, a window of 20k\n{}", lines.join("\n"));
+    let rows: Vec<Vec<String>> = all.into_iter().map(row).collect();
+    let lines = text_table(head, rows, |i| i > 1, |_| (2, 0));
+    println!(
+        "{TURNS} turns of about 900 tokens, a window of 20k, or {REPEATED} of the others = 1×\n{}",
+        lines.join("\n")
+    );
 }

@@ -45,32 +45,106 @@ const LATER: usize = 8;
 /// answer. The texts depend on the seed. A fact arises in each turn and is needed eight turns later,
 /// so the number of facts grows with the length.
 pub fn session(turns: usize, seed: u64) -> Scenario {
-    let reply = |id: String, text: String, calls: Vec<ToolCall>| {
-        let text = Some(text.into());
-        Entry::Assistant(AssistantEntry { id, text, calls, ..Default::default() })
-    };
     let system = Material::Prose.text(4_000, seed ^ 1 << 42);
     let mut entries = vec![Entry::System { text: system, agent: None }];
     let mut facts = Vec::new();
     for n in 0..turns {
         let t = turn(n, seed);
         let row = format!("ROW-{seed}-{n}");
-        let text = Some(format!("{} It is about {row}.", t.question).into());
+        let text = format!("{} It is about {row}.", t.question);
         let call = ToolCall::new(format!("c{n}"), "read_file", t.arguments);
-        let (call_id, output) = (format!("c{n}"), Some(t.output.into()));
         entries.extend([
-            Entry::User(UserEntry { id: format!("u{n}"), text, ..Default::default() }),
+            user(n, text),
             reply(format!("a{n}"), t.thought, vec![call]),
-            Entry::Tool(ToolEntry { call_id, output, ..Default::default() }),
+            result(n, t.output),
             reply(format!("b{n}"), t.answer, vec![]),
         ]);
-        let needs = vec![format!("b{}", (n + LATER).min(turns - 1))];
-        let fact = Fact::new(format!("row{n}"), FactKind::Value, row, format!("u{n}"));
-        facts.push(Fact { needs, ..fact });
+        facts.push(fact(n, row, n, format!("b{}", (n + LATER).min(turns - 1))));
     }
-    let id = format!("{turns}-turns");
+    scenario(format!("{turns}-turns"), entries, facts)
+}
+
+fn user(n: usize, text: String) -> Entry {
+    Entry::User(UserEntry { id: format!("u{n}"), text: Some(text.into()), ..Default::default() })
+}
+
+fn reply(id: String, text: String, calls: Vec<ToolCall>) -> Entry {
+    let text = Some(text.into());
+    Entry::Assistant(AssistantEntry { id, text, calls, ..Default::default() })
+}
+
+fn result(n: usize, output: String) -> Entry {
+    let (call_id, output) = (format!("c{n}"), Some(output.into()));
+    Entry::Tool(ToolEntry { call_id, output, ..Default::default() })
+}
+
+fn fact(n: usize, value: String, user: usize, need: String) -> Fact {
+    let fact = Fact::new(format!("row{n}"), FactKind::Value, value, format!("u{user}"));
+    Fact { needs: vec![need], ..fact }
+}
+
+fn scenario(id: String, entries: Vec<Entry>, facts: Vec<Fact>) -> Scenario {
     let header = Header { version: 1, id: id.clone(), ..Default::default() };
     Scenario { id, scale: 1.0, session: Session { header, entries, facts }, ..Default::default() }
+}
+
+/// Something that a session has many times, with short texts around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeated {
+    /// `/compact` after each turn.
+    Compactions,
+    /// Calls in one message.
+    Calls,
+    /// Rewinds of every second turn.
+    Rewinds,
+    /// Facts of one message.
+    Facts,
+}
+
+impl Repeated {
+    pub const ALL: [Repeated; 4] =
+        [Repeated::Compactions, Repeated::Calls, Repeated::Rewinds, Repeated::Facts];
+
+    /// Generates a session that has it this many times.
+    pub fn session(self, times: usize) -> Scenario {
+        let text = |n: usize| Material::Prose.text(60, n as u64);
+        let turn = |n: usize| [user(n, text(n)), reply(format!("a{n}"), text(n), vec![])];
+        let all = || 0..times;
+        let mut facts = Vec::new();
+        let entries = match self {
+            Repeated::Compactions => {
+                let compact = || Entry::Compact { instructions: None, at: None };
+                all().flat_map(|n| turn(n).into_iter().chain([compact()])).collect()
+            }
+            Repeated::Calls => {
+                let call =
+                    |n| ToolCall::new(format!("c{n}"), "read_file", format!("{{\"n\":{n}}}"));
+                let calls = reply("calls".into(), text(0), all().map(call).collect());
+                let results = all().map(|n| result(n, text(n)));
+                [user(0, text(0)), calls].into_iter().chain(results).chain(turn(1)).collect()
+            }
+            Repeated::Rewinds => {
+                let rewind = |n| Entry::Rewind {
+                    to: format!("a{n}"),
+                    mode: Default::default(),
+                    instructions: None,
+                };
+                let back = |n| turn(n).into_iter().chain(turn(times + n)).chain([rewind(n)]);
+                all().flat_map(back).collect()
+            }
+            Repeated::Facts => {
+                let values: Vec<String> = all().map(|n| format!("ROW-{n}-END")).collect();
+                let said = values.join(" ");
+                let values = values.into_iter().enumerate();
+                facts.extend(values.map(|(n, value)| fact(n, value, 0, "a1".into())));
+                [user(0, said), reply("a0".into(), text(0), vec![])]
+                    .into_iter()
+                    .chain(turn(1))
+                    .collect()
+            }
+        };
+        scenario(format!("{times}-{self:?}").to_lowercase(), entries, facts)
+    }
 }
 
 /// Returns the blocks of the turns `from..to` of such a session, as in a context.
@@ -110,6 +184,11 @@ mod tests {
         assert_eq!(s.session, session(3, 7).session);
         assert_ne!(s.session.entries[1], session(3, 8).session.entries[1]);
         assert_eq!(s.session.facts.len(), 3);
+
+        for s in Repeated::ALL.map(|repeated| repeated.session(3)) {
+            let read = jsonl::read(s.session.to_jsonl().unwrap().as_bytes(), "x").unwrap();
+            assert_eq!((read.warnings, read.session), (Vec::new(), s.session), "{}", s.id);
+        }
 
         let turns = blocks(0, 3, 7);
         assert_eq!(turns.len(), 15);

@@ -121,7 +121,7 @@ pub struct Origin {
     pub part: u32,
 }
 
-/// The parts of the history that a block contains or summarises, in order.
+/// The parts of the history that a block contains or summarises, in order, each once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origins(Arc<[Origin]>);
 
@@ -143,8 +143,14 @@ impl From<Vec<Origin>> for Origins {
 }
 
 impl<'a> FromIterator<&'a Origins> for Origins {
+    /// Merges origins. Summaries of summaries would multiply those that stay in the context.
     fn from_iter<I: IntoIterator<Item = &'a Origins>>(all: I) -> Origins {
-        all.into_iter().flat_map(|origins| origins.iter().copied()).collect()
+        let all = all.into_iter().flat_map(|origins| origins.iter().copied());
+        let mut all: Vec<Origin> = all.collect();
+        // Faster here than an unstable sort: the origins consist of a few sorted runs.
+        all.sort();
+        all.dedup();
+        Origins::from(all)
     }
 }
 
@@ -427,6 +433,8 @@ mod tests {
         let (first, none) = (origins(0..3), Origins::default());
         let next: Origins = [&first, &none, &origins(3..4)].into_iter().collect();
         assert_eq!(next, origins(0..4));
+        let again: Origins = [&origins(2..4), &next].into_iter().collect();
+        assert_eq!(again, next, "a message that stays next to its summary has one origin");
         assert!(none.is_empty() && !next.is_empty());
     }
 

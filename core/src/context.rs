@@ -3,6 +3,7 @@
 //! Strategies edit this view and never the history. An edit that would separate a tool call from its
 //! result is refused and changes nothing.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rapidhash::RapidHashSet as HashSet;
@@ -83,10 +84,10 @@ pub struct Orphans {
 /// open and not orphans.
 pub fn orphans(blocks: &[Arc<Block>]) -> Orphans {
     // Calls without a result so far, and results without a call.
-    let (mut open, mut lost): (Vec<&CallRef>, Vec<&CallRef>) = (Vec::new(), Vec::new());
+    let (mut open, mut lost): (VecDeque<&CallRef>, Vec<&CallRef>) = Default::default();
     for b in blocks {
         match (b.kind, &b.call) {
-            (BlockKind::Call, Some(c)) => open.push(c),
+            (BlockKind::Call, Some(c)) => open.push_back(c),
             (BlockKind::Output, Some(c)) => match open.iter().position(|o| o.id == c.id) {
                 Some(i) => drop(open.remove(i)),
                 None => lost.push(c),
@@ -104,8 +105,8 @@ pub fn orphans(blocks: &[Arc<Block>]) -> Orphans {
     let trailing: HashSet<&str> =
         calls.filter(|b| b.kind == BlockKind::Call).filter_map(|b| b.call_id()).collect();
     open.retain(|c| !trailing.contains(&*c.id));
-    let ids = |calls: Vec<&CallRef>| calls.iter().map(|c| c.id.to_string()).collect();
-    Orphans { calls: ids(open), results: ids(lost) }
+    let id = |call: &&CallRef| call.id.to_string();
+    Orphans { calls: open.iter().map(id).collect(), results: lost.iter().map(id).collect() }
 }
 
 /// Refuses an edit that separates a call from the result that it had.

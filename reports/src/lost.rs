@@ -42,11 +42,12 @@ pub fn lost<'a>(
 }
 
 pub(crate) fn of_run(run: &RunRecord) -> LostNeeds<'_> {
+    let lives = run.lives_by_fact();
     let counted = || run.facts.iter().filter(|f| f.is_need());
     let mut lost: Vec<LostNeed<'_>> = counted()
         .filter(|f| f.place == FactPlace::Nowhere)
         .map(|pair| {
-            let life = run.lives.iter().find(|l| l.fact == pair.fact);
+            let life = lives.get(&*pair.fact).copied();
             LostNeed {
                 pair,
                 tokens: life.map_or(&[], |l| &l.tokens),

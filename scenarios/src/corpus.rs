@@ -131,7 +131,16 @@ impl Corpus {
     fn from_files(files: Vec<PathBuf>) -> Corpus {
         let searched = SearchedFolders::default();
         let parts = |file: &PathBuf| formats::parts(&Source::at(file).within(&searched));
-        let parts = files.iter().flat_map(parts).map(absolute).collect();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = files.len().div_ceil(cores).max(1);
+        let parts = std::thread::scope(|scope| {
+            let chunks = files.chunks(share);
+            let find = |files: &'_ [PathBuf]| files.iter().flat_map(parts).map(absolute).collect();
+            let found: Vec<_> = chunks.map(|files| scope.spawn(move || find(files))).collect();
+            // A search that panicked found nothing.
+            let found = found.into_iter().map(|t| t.join().unwrap_or_default());
+            found.collect::<Vec<Vec<PathBuf>>>().concat().into_iter().collect()
+        });
         Corpus { files, parts, searched, unread: Vec::new() }
     }
 

@@ -7,12 +7,11 @@ use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::request::{ErrorKind, Purpose};
 use ctxbench_reports::record::{
     BackgroundRecord, CompactionRecord, FactLife, FactRecord, IntegrityFailure, RequestRecord,
-    RequestStatus, Rule, Status, TriggerRecord,
+    RequestStatus, RewindRecord, Rule, Status, TriggerRecord,
 };
 use ctxbench_util::plural::pluralize;
 
 use super::probe::NeedContexts;
-use super::rewinds::Compared;
 
 /// A conversation that its world measures and the replay takes at the end.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +62,8 @@ pub(super) struct Conversation {
     pub(super) stopped: bool,
     /// Other events of the engine, and compactions before the last restart.
     pub(super) noted: Vec<Arc<TimedEvent>>,
-    pub(super) rewound: Vec<(Arc<TimedEvent>, Compared)>,
+    /// Rewinds without their targets and files.
+    pub(super) rewound: Vec<RewindRecord>,
     /// Work after each restart: summary calls until the first answer, and waiting for them, ms.
     pub(super) restarts: Vec<(u64, Millis)>,
     /// Whether no normal request followed the last restart yet.

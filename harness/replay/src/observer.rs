@@ -15,7 +15,7 @@ use ctxbench_core::usage::Usage;
 use ctxbench_core::{Millis, context_editing};
 use ctxbench_provider::wire;
 use ctxbench_reports::record::{
-    CompactionRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule,
+    CompactionRecord, IntegrityFailure, RequestRecord, RequestStatus, RewindRecord, Rule,
 };
 use ctxbench_session::{Entry, RecordedUsage, Session, Surcharge};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
@@ -163,9 +163,12 @@ impl Observer {
                     return;
                 }
             }
-            Noted::Rewound { to, after, .. } => {
-                let compared = self.rewinds.went_back(to, after);
-                self.log.lock().rewound.push((noted.clone(), compared));
+            Noted::Rewound { to, status, before, after, .. } => {
+                let measured = self.rewinds.measure(to, before, after);
+                let (before_request, at_ms) = (noted.before_request, noted.at_ms);
+                let status = *status;
+                let record = RewindRecord { before_request, at_ms, status, ..measured };
+                self.log.lock().rewound.push(record);
                 return;
             }
             Noted::ProgramLog(text) => {

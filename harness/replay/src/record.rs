@@ -33,13 +33,7 @@ pub(super) fn measured(
     }
     let facts = delegation::facts(run, &main, &parts);
     let delegation = delegation::records(run, &parts, &facts);
-    let rewinds = rewind::records(
-        session,
-        spec,
-        run.files,
-        &model.counting,
-        main.rewound.iter().map(|(e, compared)| (&**e, *compared)),
-    );
+    let rewinds = rewind::records(session, spec, run.files, &main.rewound);
     let (resume, loadings) = resume::records(session, spec, &main);
     let integrity = integrity(run, &main, &parts);
     let summary =

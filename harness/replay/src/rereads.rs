@@ -40,10 +40,12 @@ impl Rereads {
     pub(super) fn new(path: &Path) -> Self {
         let mut out = Rereads::default();
         for step in path.moves.iter().flat_map(|m| &m.steps) {
+            let results = step.results.iter().rev().map(|r| (&r.key, r));
+            let results: HashMap<&Arc<str>, &Incoming> = results.collect();
             for call in step.parts.iter().filter_map(Part::as_call) {
-                if let Some(result) = step.results.iter().find(|r| r.key == call.id) {
+                if let Some(result) = results.get(&call.id) {
                     let shape = (call.name.clone(), call.arguments.clone());
-                    out.calls.insert(call.id.clone(), (shape, result.clone()));
+                    out.calls.insert(call.id.clone(), (shape, (*result).clone()));
                 }
             }
             let results = step.results.iter().map(|r| r.key.clone()).collect();

@@ -5,18 +5,12 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, total_tokens};
 use ctxbench_core::model::Counting;
+use ctxbench_core::tokens::content_hash;
+use ctxbench_reports::record::RewindRecord;
 use ctxbench_session::{Entry, Session};
 
-/// A view: tokens, and the hash of each block.
-type View = (u64, Vec<u64>);
-
-/// Comparison of the context after a rewind with the earlier one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Compared {
-    /// Tokens of the earlier context.
-    pub(crate) then: Option<u64>,
-    pub(crate) equal: Option<bool>,
-}
+/// A view: tokens, and a hash of its blocks.
+type View = (u64, u64);
 
 /// Contexts at the messages to which the session rewinds: after the message was recorded, and at
 /// the end of its turn.
@@ -27,7 +21,8 @@ pub(super) struct Rewinds {
 }
 
 fn view(by: &Counting, blocks: &[Arc<Block>]) -> View {
-    (total_tokens(by, blocks), blocks.iter().map(|b| b.hash).collect())
+    let hashes: Vec<u8> = blocks.iter().flat_map(|b| b.hash.to_le_bytes()).collect();
+    (total_tokens(by, blocks), content_hash(&hashes))
 }
 
 impl Rewinds {
@@ -48,13 +43,23 @@ impl Rewinds {
         }
     }
 
-    /// Compares the context after a rewind with the contexts that were recorded at this message.
-    pub(super) fn went_back(&self, to: &str, after: &[Arc<Block>]) -> Compared {
-        let Some(seen) = self.views.get(to).filter(|v| !v.is_empty()) else {
-            return Compared::default();
-        };
-        let equal = seen.contains(&view(&self.counting, after));
-        Compared { then: seen.last().map(|v| v.0), equal: Some(equal) }
+    /// Measures the contexts before and after a rewind, and compares the second one with the contexts
+    /// that were recorded at this message.
+    pub(super) fn measure(
+        &self,
+        to: &str,
+        before: &[Arc<Block>],
+        after: &[Arc<Block>],
+    ) -> RewindRecord {
+        let seen = self.views.get(to).map_or(&[][..], Vec::as_slice);
+        let after = view(&self.counting, after);
+        RewindRecord {
+            context_before: Some(total_tokens(&self.counting, before)),
+            context_after: Some(after.0),
+            context_then: seen.last().map(|v| v.0),
+            context_equal: (!seen.is_empty()).then(|| seen.contains(&after)),
+            ..RewindRecord::default()
+        }
     }
 }
 

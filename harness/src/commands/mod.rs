@@ -42,6 +42,7 @@ use std::process::ExitCode;
 
 use crate::choice::Choice;
 use anyhow::{Context, bail};
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
 use ctxbench_os::loopback;
@@ -193,6 +194,7 @@ pub fn main(own: &[&'static dyn Product]) -> ExitCode {
             Err(e) => return exit_code(Err(e)),
         }
     }
+    let odd = arguments.iter().find(|a| a.to_str().is_none()).map(|a| a.display().to_string());
     let parsed = root.try_get_matches_from_mut(arguments);
     let parsed = parsed.and_then(|m| Cli::from_arg_matches(&m).map_err(|e| e.format(&mut root)));
     let note = file.map(|file| format!("note: options from {}", file.display()));
@@ -201,7 +203,12 @@ pub fn main(own: &[&'static dyn Product]) -> ExitCode {
         // `--help` or `--version`.
         Err(e) if !e.use_stderr() => return exit_code(check_printed(e.print())),
         Err(e) => {
-            let _ = e.print();
+            match odd.filter(|_| e.kind() == ErrorKind::InvalidUtf8) {
+                Some(odd) => report!(
+                    "error: {odd}: the name is not UTF-8; rename the file, or give its folder"
+                ),
+                None => drop(e.print()),
+            }
             note.iter().for_each(|note| write_stderr(note));
             return ExitCode::from(2);
         }

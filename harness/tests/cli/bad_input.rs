@@ -186,3 +186,18 @@ fn options_name_the_value_that_they_expect() {
         here.refuses(line, &["expected a whole number above 0, such as 10"]);
     }
 }
+
+/// Linux takes any bytes as a name.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_not_utf_8_is_named_with_what_to_do() {
+    use std::os::unix::ffi::OsStrExt;
+    let here = CommandFolder::new();
+    let name = std::ffi::OsStr::from_bytes(b"a\xff.jsonl");
+    std::fs::write(here.path("").join(name), good()).unwrap();
+    let out = here.run("list sessions").command().arg(name).output().unwrap();
+    let told = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(told.contains("a\u{fffd}.jsonl: the name is not UTF-8; rename the file"), "{told}");
+    here.run("list sessions .").ok().prints(&["a\u{fffd}.jsonl"]);
+}

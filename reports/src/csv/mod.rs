@@ -72,8 +72,9 @@ where
 
 /// One row per (fact, need) pair, with an excerpt of the source of the fact.
 fn facts(run: &RunRecord) -> CellRows<'_> {
-    let with_text = |(mut row, pair): (Vec<Cell>, &FactRecord)| {
-        let life = run.lives.iter().find(|l| l.fact == pair.fact);
+    let lives = run.lives_by_fact();
+    let with_text = move |(mut row, pair): (Vec<Cell>, &FactRecord)| {
+        let life = lives.get(&*pair.fact);
         row.push(life.filter(|l| !l.text.is_empty()).map(|l| l.text.clone()).cell());
         row
     };

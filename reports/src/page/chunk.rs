@@ -102,12 +102,13 @@ fn json(block: &ReportBlock<'_>, overview: &Overview<'_>, part: Detail) -> Strin
 fn facts<'a>(block: &ReportBlock<'a>, texts: &mut Texts) -> (Vec<Value>, BTreeMap<&'a str, usize>) {
     let (mut all, mut places) = (Vec::new(), BTreeMap::new());
     for r in &block.runs {
+        let lives = r.lives_by_fact();
         for f in &r.facts {
             if places.contains_key(f.fact.as_str()) {
                 continue;
             }
             places.insert(f.fact.as_str(), all.len());
-            let life = r.lives.iter().find(|l| l.fact == f.fact);
+            let life = lives.get(&*f.fact);
             all.push(json!({
                 "id": fmt::one_line(&f.fact),
                 "kind": f.kind,

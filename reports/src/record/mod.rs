@@ -300,6 +300,11 @@ impl RunRecord {
         }
     }
 
+    /// Returns the histories of the facts by id.
+    pub(crate) fn lives_by_fact(&self) -> BTreeMap<&str, &FactLife> {
+        self.lives.iter().map(|life| (&*life.fact, life)).collect()
+    }
+
     /// Share of (fact, need) pairs with a fact that was in the context at the need, per cent;
     /// `kind` selects pairs of one kind of fact. Pairs that no strategy could have kept do not
     /// count. `None` when no pair is left, or when the row is a [digest](Self::digested).

@@ -40,6 +40,7 @@ fn gzip_and_zstandard_are_read_as_what_is_in_them() {
         (&chat, gzip(&chat), "c.jsonl.gz"),
         (&chat, zst.clone(), "c.jsonl.zst"),
         (&twice, [gzip(&chat), gzip(&chat)].concat(), "c.jsonl.gz"),
+        (&twice, [gzip(&chat), vec![0; 99], gzip(&chat), vec![0; 512]].concat(), "c.jsonl.gz"),
         (&twice, [zst.clone(), skipped.clone(), zst.clone()].concat(), "c.jsonl.zst"),
         (&chat, [skipped, zst].concat(), "c.jsonl.zst"),
         // The bytes determine the compression, not the name.

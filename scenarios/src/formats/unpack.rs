@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
+use flate2::bufread::{DeflateDecoder, GzDecoder};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
@@ -69,7 +69,7 @@ impl Packing {
         size: u64,
     ) -> Box<dyn BufRead + 'a> {
         let decoder: Box<dyn Read + 'a> = match self {
-            Packing::Gzip => Box::new(MultiGzDecoder::new(packed)),
+            Packing::Gzip => Box::new(Members(Some(GzDecoder::new(packed)))),
             Packing::Deflate => Box::new(DeflateDecoder::new(packed)),
             Packing::Zstd => Box::new(Frames { source: packed, frame: None }),
         };
@@ -105,6 +105,32 @@ impl Read for Guarded<'_> {
             return Err(io::Error::other(what));
         }
         Ok(n)
+    }
+}
+
+/// Gzip reader for successive members, and zeros after them, with which some devices fill blocks.
+struct Members<R>(Option<GzDecoder<R>>);
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let n = member.read(buf)?;
+            if n > 0 || buf.is_empty() {
+                return Ok(n);
+            }
+            let source = member.get_mut();
+            let is_over = loop {
+                let rest = source.fill_buf()?;
+                let zeros = rest.iter().take_while(|b| **b == 0).count();
+                if zeros == 0 {
+                    break rest.is_empty();
+                }
+                source.consume(zeros);
+            };
+            let ended = self.0.take().filter(|_| !is_over);
+            self.0 = ended.map(|member| GzDecoder::new(member.into_inner()));
+        }
+        Ok(0)
     }
 }
 

@@ -6,15 +6,11 @@
 mod apply;
 mod files;
 
-use ctxbench_core::block::total_tokens;
-use ctxbench_core::host::{Event, RewindMode, RewindStatus, TimedEvent};
-use ctxbench_core::model::Counting;
+use ctxbench_core::host::{RewindMode, RewindStatus};
 use ctxbench_reports::record::{CodeRewind, KeptBy, RewindRecord};
 use ctxbench_session::{Entry, Session};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::SnapshotKind;
-
-use crate::rewinds::Compared;
 
 pub use files::{FileRewinds, RestoreMeasurement};
 
@@ -27,18 +23,15 @@ fn rewinds(session: &Session) -> impl Iterator<Item = (&str, RewindMode)> {
 }
 
 /// Returns the record of each rewind that the replay reached, in order: the session's request, the
-/// product's support, and the results for conversation and files.
-pub(crate) fn records<'a>(
+/// product's support, and the results for conversation and files. `reached` = measured contexts.
+pub(crate) fn records(
     session: &Session,
     spec: &Spec,
     files: &FileRewinds,
-    by: &Counting,
-    reached: impl Iterator<Item = (&'a TimedEvent, Compared)>,
+    reached: &[RewindRecord],
 ) -> Vec<RewindRecord> {
     let offer = spec.descriptor.rewind;
-    let record = |(i, ((to, mode), (e, compared))): (usize, ((&str, RewindMode), _))| {
-        let (e, compared): (&TimedEvent, Compared) = (e, compared);
-        let Event::Rewound { status, before, after, .. } = &e.event else { return None };
+    let record = |(i, ((to, mode), e)): (usize, ((&str, RewindMode), &RewindRecord))| {
         let base = RewindRecord {
             seq: i as u64,
             to: to.to_string(),
@@ -47,25 +40,24 @@ pub(crate) fn records<'a>(
             at_ms: e.at_ms,
             ..RewindRecord::default()
         };
-        if *status == RewindStatus::Unsupported || !offer.offers(mode) {
-            return Some(base);
+        if e.status == RewindStatus::Unsupported || !offer.offers(mode) {
+            return base;
         }
         let measures_context = mode == RewindMode::Code || mode.summarises() || offer.conversation;
         let restores_context = measures_context && mode.restores_conversation();
         let way = offer.code.filter(|_| mode.restores_code());
-        Some(RewindRecord {
-            context_before: measures_context.then(|| total_tokens(by, before)),
-            context_after: measures_context.then(|| total_tokens(by, after)),
-            context_then: compared.then.filter(|_| restores_context),
-            context_equal: compared
-                .equal
-                .filter(|_| restores_context && *status == RewindStatus::Done),
+        let is_equal = e.context_equal.filter(|_| restores_context);
+        RewindRecord {
+            context_before: e.context_before.filter(|_| measures_context),
+            context_after: e.context_after.filter(|_| measures_context),
+            context_then: e.context_then.filter(|_| restores_context),
+            context_equal: is_equal.filter(|_| e.status == RewindStatus::Done),
             code: way.and_then(|way| Some(code(files.restored(way, i)?, way, files, i))),
-            status: *status,
+            status: e.status,
             ..base
-        })
+        }
     };
-    rewinds(session).zip(reached).enumerate().filter_map(record).collect()
+    rewinds(session).zip(reached).enumerate().map(record).collect()
 }
 
 /// Returns the percentage of changed files that equal their state at the prompt after a rewind, over

@@ -1,8 +1,4 @@
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::ToolCall;
-use ctxbench_core::model::Counting;
 use ctxbench_session::{AssistantEntry, Effect, ToolEntry, UserEntry};
 use serde_json::json;
 
@@ -105,34 +101,16 @@ fn session_without_disk_files_is_not_measured() {
 /// Returns the records of the session's first two rewinds. The second one does not restore the
 /// context.
 fn reached(strategy: &str) -> Vec<RewindRecord> {
-    let blocks = |n: usize| -> Vec<Arc<Block>> {
-        let block = Draft::text(BlockKind::User, Role::User, "x").build(MessageId(1), vec![]);
-        vec![block; n]
-    };
-    let rewound = |mode| {
-        let event = Event::Rewound {
-            to: "a1".into(),
-            mode,
-            status: RewindStatus::Done,
-            before: blocks(9),
-            after: blocks(4),
-        };
-        TimedEvent { before_request: 0, at_ms: 0, event }
-    };
-    let events = [rewound(RewindMode::Both), rewound(RewindMode::Conversation)];
-    let compared = |equal| Compared {
-        then: Some(total_tokens(&Counting::O200K, &blocks(4))),
-        equal: Some(equal),
-    };
+    let reached = [true, false].map(|equal| RewindRecord {
+        status: RewindStatus::Done,
+        context_before: Some(9),
+        context_after: Some(4),
+        context_then: Some(4),
+        context_equal: Some(equal),
+        ..RewindRecord::default()
+    });
     let s = session();
-    let reached = events.iter().zip([compared(true), compared(false)]);
-    records(
-        &s,
-        &Spec::parse(strategy).unwrap(),
-        &FileRewinds::replay(&s),
-        &Counting::O200K,
-        reached,
-    )
+    records(&s, &Spec::parse(strategy).unwrap(), &FileRewinds::replay(&s), &reached)
 }
 
 #[test]

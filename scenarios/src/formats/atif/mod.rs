@@ -29,9 +29,11 @@ pub(super) const FORMAT: Format = Format {
 /// Maximum depth of references between trajectories.
 const DEEPEST: usize = 8;
 
+const VERSION: &str = "ATIF-v1";
+
 fn sniff(head: &Head) -> bool {
     let version = head.value().get("schema_version").and_then(Value::as_str);
-    version.is_some_and(|v| v.starts_with("ATIF-v1"))
+    version.is_some_and(|v| v.starts_with(VERSION))
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
@@ -156,7 +158,9 @@ fn subagents_of(result: &Value) -> &[Value] {
 }
 
 fn parts(source: &Source<'_>) -> Vec<PathBuf> {
-    let Ok(text) = source.text() else { return Vec::new() };
+    // Files of other formats are not read to their end.
+    let is_atif = source.head().is_ok_and(|head| head.text.contains(VERSION));
+    let Some(Ok(text)) = is_atif.then(|| source.text()) else { return Vec::new() };
     let whole: Value = escapes::from_str(&text).unwrap_or_default();
     let steps = whole["steps"].as_array().into_iter().flatten();
     let results = steps.filter_map(|s| s.pointer("/observation/results")?.as_array()).flatten();

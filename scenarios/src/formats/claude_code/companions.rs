@@ -19,7 +19,8 @@ pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     let own = path.with_file_name(Source::at(&path).stem());
     let below = input.files_in(&own.join("subagents"), true);
     let beside = input.owned_in(path.parent().unwrap_or(Path::new("")), session_of_agent);
-    if below.is_empty() && beside.is_empty() {
+    // The file of a subagent would be read to its end without finding a line of the session.
+    if below.is_empty() && (beside.is_empty() || session_of_agent(input, &path).is_some()) {
         return vec![];
     }
     let said = |o: &Map<String, Value>| {

@@ -4,9 +4,10 @@
 //! copies of such files with each other's. A line that stands twice is taken once.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 
 use crate::formats::prelude::*;
-use ctxbench_core::tokens::content_hash;
+use rapidhash::quality::RapidHasher;
 
 pub(super) struct Conversations {
     pub(super) lines: Vec<Spoken>,
@@ -92,8 +93,9 @@ fn said(line: &RecordedLine) -> Option<String> {
     let message = object_of(o, "message")?;
     let reply = str_of(message, "id").zip(str_of(o, "requestId"));
     let (id, request) = reply.or(str_of(o, "timestamp").map(|time| (time, "")))?;
-    let content = message.get("content").map(ToString::to_string).unwrap_or_default();
-    Some(format!("{id} {request} {:x}", content_hash(content.as_bytes())))
+    let mut content = RapidHasher::default();
+    message.get("content").hash(&mut content);
+    Some(format!("{id} {request} {:x}", content.finish()))
 }
 
 /// Returns the subagent of a sidechain line: its id, or the first line of its chain if it has no

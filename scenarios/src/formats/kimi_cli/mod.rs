@@ -18,7 +18,9 @@ pub(super) const FORMAT: Format = Format {
     sniff: |head| head.objects().any(is_line),
     read,
     parts: |input| {
-        let mut files = folder(input).map(|f| input.files_in(&f, false)).unwrap_or_default();
+        // A folder of many files is not listed for each of them.
+        let folder = folder(input).filter(|f| input.companion(&f.join("context.jsonl")).is_some());
+        let mut files = folder.map(|f| input.files_in(&f, false)).unwrap_or_default();
         files.retain(|path| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("context"))
         });
