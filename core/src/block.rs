@@ -234,7 +234,8 @@ impl Draft {
             Some(c) if self.kind == BlockKind::Call => Size::call(&c.name, &self.text),
             _ => Size::with_opaque(&self.text, self.opaque.as_deref()),
         };
-        Size { images: u64::from(self.media.is_some()), ..size }
+        let pixels = self.media.as_ref().and_then(|m| m.pixels());
+        Size { images: u64::from(self.media.is_some()), pixels, ..size }
     }
 
     /// Returns whether it is a plain text of any author.

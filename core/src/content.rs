@@ -94,7 +94,7 @@ impl Part {
         match self {
             Part::Reasoning { text, encrypted } => Size::with_opaque(text, encrypted.as_deref()),
             Part::Call(call) => Size::call(&call.name, &call.arguments),
-            Part::Image(_) => Size { images: 1, ..Size::default() },
+            Part::Image(m) => Size { images: 1, pixels: m.pixels(), ..Size::default() },
             _ => Size::text(self.text()),
         }
     }

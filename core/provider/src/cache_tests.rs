@@ -209,18 +209,18 @@ fn talk(pieces: &[(char, usize, u64)]) -> Prompt {
 }
 
 #[test]
-fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
+fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_in_steps() {
     let mut c = PromptCache::new(rule("gpt-5.6-sol"));
     // No breakpoint is requested: one is at the end, everything is written.
     assert_eq!(send(&mut c, &prompt(&[2_000, 500], &[]), 0), used(0, 2_500, 0, 0));
-    // 300 more: 2,500 are read to the token, no steps of 128.
-    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 300], &[]), 1), used(2_500, 300, 0, 0));
+    // 300 more: of 2,500, 19 steps of 128 are read, and the rest is written again.
+    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 300], &[]), 1), used(2_432, 368, 0, 0));
     // The second piece differs: 2,000 in common, but without a breakpoint there, and a shorter
     // prefix is not tried.
     assert_eq!(send(&mut c, &prompt(&[2_000, 501], &[]), 2), used(0, 2_501, 0, 0));
-    // With a breakpoint after the first piece, the next change costs 502 tokens instead of 2,502.
+    // With a breakpoint after the first piece, the next change costs 582 tokens instead of 2,502.
     assert_eq!(send(&mut c, &five(&[2_000, 503], &[0]), 3), used(0, 2_503, 0, 0));
-    assert_eq!(send(&mut c, &prompt(&[2_000, 502], &[]), 4), used(2_000, 502, 0, 0));
+    assert_eq!(send(&mut c, &prompt(&[2_000, 502], &[]), 4), used(1_920, 582, 0, 0));
 }
 
 #[test]
@@ -236,13 +236,13 @@ fn from_gpt_5_6_breakpoints_are_limited_and_live_half_an_hour_or_twelve() {
     let p = prompt(&[2_000], &[]);
     let mut c = new();
     send(&mut c, &p, 0);
-    assert_eq!(send(&mut c, &p, 29 * MINUTE).cache_read, 2_000);
+    assert_eq!(send(&mut c, &p, 29 * MINUTE).cache_read, 1_920);
     assert_eq!(send(&mut c, &p, 59 * MINUTE), used(0, 2_000, 0, 0));
     // Twelve hours, at 2.5 times: 2 USD per million is the input price.
     let long = prompt(&[2_000, 500], &[(0, Ttl::OneHour)]);
     let mut c = new();
     assert_eq!(send(&mut c, &long, 0), used(0, 500, 2_000, 0));
-    assert_eq!(send(&mut c, &long, 11 * 60 * MINUTE), used(2_000, 500, 0, 0));
+    assert_eq!(send(&mut c, &long, 11 * 60 * MINUTE), used(1_920, 500, 80, 0));
     assert_eq!(find("gpt-6-sol").unwrap().prices.write_1h, 5.0);
 }
 
@@ -252,7 +252,7 @@ fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered()
     send(&mut c, &prompt(&[2_000], &[]), 0);
     // 90 pieces of 10 further on, in one go: still found (Anthropic would check 20 positions).
     let sizes: Vec<u64> = std::iter::once(2_000).chain(std::iter::repeat_n(10, 90)).collect();
-    assert_eq!(send(&mut c.clone(), &prompt(&sizes, &[]), 1), used(2_000, 900, 0, 0));
+    assert_eq!(send(&mut c.clone(), &prompt(&sizes, &[]), 1), used(1_920, 980, 0, 0));
     // One prompt per piece, 30 minutes less 1 s apart, each ending the life of none: then let all
     // but the first die by keeping it alone.
     for n in 2..=81 {
@@ -261,7 +261,7 @@ fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered()
     send(&mut c, &prompt(&[2_000], &[]), 20 * MINUTE);
     // At 35 minutes only the first is alive. 79 expired breakpoints (2 to 80 pieces) follow it, so
     // it is the 80th and still considered.
-    assert_eq!(send(&mut c.clone(), &prompt(&sizes[..80], &[]), 35 * MINUTE).cache_read, 2_000);
+    assert_eq!(send(&mut c.clone(), &prompt(&sizes[..80], &[]), 35 * MINUTE).cache_read, 1_920);
     // With 80 expired breakpoints it is the 81st.
     assert_eq!(send(&mut c, &prompt(&sizes[..81], &[]), 35 * MINUTE).cache_read, 0);
 }

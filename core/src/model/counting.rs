@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::Provider;
 use super::names::version;
+use super::{ImageRule, Provider};
 use crate::tokens::Size;
 
 /// A counting model: estimates the provider's token count of content.
@@ -15,8 +15,10 @@ pub struct Counting {
     pub per_visible_token: f64,
     /// Tokens per content block beyond its text: role, delimiters, ids.
     pub per_block: u64,
-    /// Tokens per image or document.
+    /// Tokens per document, and per image of unknown size.
     pub per_image: u64,
+    /// Rule for images of a known size.
+    pub image: ImageRule,
     /// Whether an opaque payload, such as the signature of Claude's thinking, repeats the readable
     /// text and costs nothing extra.
     pub payload_repeats: bool,
@@ -57,6 +59,7 @@ impl OwnCounting {
             per_visible_token: per_visible_token.or(per_token).unwrap_or(base.per_visible_token),
             per_block: per_block.unwrap_or(base.per_block),
             per_image: per_image.unwrap_or(base.per_image),
+            image: per_image.map_or(base.image, |_| ImageRule::Flat),
             // The error was measured with other coefficients.
             error_pct: None,
             edges: (1.0, 1.0),
@@ -80,13 +83,14 @@ pub(super) enum Family {
 }
 
 impl Counting {
-    /// o200k with four tokens per block, which OpenAI's formats add around a message. Images as Anthropic
-    /// documents for about 1.2 megapixels.
+    /// o200k with four tokens per block, which OpenAI's formats add around a message. An image has the
+    /// tokens that Anthropic documents for about 1.2 megapixels.
     pub const O200K: Counting = Counting {
         per_token: 1.0,
         per_visible_token: 1.0,
         per_block: 4,
         per_image: 1_600,
+        image: ImageRule::Flat,
         payload_repeats: false,
         error_pct: None,
         edges: (1.0, 1.0),
@@ -97,6 +101,7 @@ impl Counting {
         per_token: 1.17,
         per_visible_token: 1.10,
         per_block: 34,
+        image: ImageRule::CLAUDE,
         payload_repeats: true,
         error_pct: Some(2.3),
         // At the ends of segments, estimates were 13 % too small to 1 % too large.
@@ -110,6 +115,7 @@ impl Counting {
         per_token: 1.61,
         per_visible_token: 1.61,
         per_block: 38,
+        image: ImageRule::CLAUDE_4_7,
         error_pct: Some(3.3),
         // Estimates of 151 prompts were 7.6 % too small to 4.1 % too large.
         edges: (1.0 / 1.041, 1.0 / 0.924),
@@ -121,11 +127,14 @@ impl Counting {
     pub fn for_model(provider: Provider, name: &str) -> Counting {
         /// The version of Opus that introduced the vocabulary.
         const SINCE: u64 = 4_07;
+        let (image, per_image) = ImageRule::for_model(provider, name);
         match provider {
             Provider::Anthropic if version(name).is_none_or(|v| v >= SINCE) => Counting::CLAUDE_4_7,
             Provider::Anthropic => Counting::CLAUDE,
-            Provider::Openai => Counting { error_pct: Some(0.0), ..Counting::O200K },
-            _ => Counting::O200K,
+            Provider::Openai => {
+                Counting { error_pct: Some(0.0), image, per_image, ..Counting::O200K }
+            }
+            _ => Counting { image, per_image, ..Counting::O200K },
         }
     }
 
@@ -150,7 +159,7 @@ impl Counting {
     pub fn scaled(self, scale: f64) -> Counting {
         let smaller = |n: u64| (n as f64 * scale).round() as u64;
         let (per_block, per_image) = (smaller(self.per_block), smaller(self.per_image));
-        Counting { per_block, per_image, ..self }
+        Counting { per_block, per_image, image: self.image.scaled(scale), ..self }
     }
 
     /// Returns the tokens of text outside blocks: tool definitions.
@@ -161,7 +170,9 @@ impl Counting {
     /// Returns the tokens of a block of a size.
     pub fn block(&self, size: Size) -> u64 {
         let opaque = if self.payload_repeats && size.text > 0 { 0 } else { size.opaque };
-        self.text(size.text) + opaque + size.images * self.per_image + self.per_block
+        let image = size.pixels.and_then(|pixels| self.image.tokens(pixels));
+        let images = image.unwrap_or(size.images * self.per_image);
+        self.text(size.text) + opaque + images + self.per_block
     }
 
     /// Returns the o200k tokens of text in a block of `tokens` tokens.
@@ -179,7 +190,11 @@ impl Counting {
             }
             None => "error not measured".to_string(),
         };
-        format!("{}, {} per image; {error}", self.name(), self.per_image)
+        let images = match self.image {
+            ImageRule::Flat => format!("{} per image", self.per_image),
+            _ => "images by their size".to_string(),
+        };
+        format!("{}, {images}; {error}", self.name())
     }
 
     /// Returns a short formula for headers of results: `1.17 · o200k + 34 per block`.
@@ -204,7 +219,7 @@ mod tests {
 
     #[test]
     fn block_counts_text_and_overhead() {
-        let size = Size { text: 1_000, opaque: 50, images: 1 };
+        let size = Size { text: 1_000, opaque: 50, images: 1, pixels: None };
         assert_eq!(Counting::O200K.block(size), 1_000 + 50 + 1_600 + 4);
         assert_eq!(Counting::CLAUDE.block(size), 1_170 + 1_600 + 34);
         assert_eq!(Counting::CLAUDE.text(100), 117);

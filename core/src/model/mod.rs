@@ -2,6 +2,7 @@
 
 pub(crate) mod counting;
 mod family;
+mod images;
 mod names;
 mod own;
 mod price;
@@ -16,6 +17,7 @@ use thiserror::Error;
 
 pub use counting::Counting;
 pub use family::substitute;
+pub use images::ImageRule;
 pub use own::OwnFile;
 pub use price::{Cost, cost, cost_of_reply, iterations};
 pub use recorded::{find_recorded, keeps_thinking, priced_as, provider_of};

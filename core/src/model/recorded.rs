@@ -76,6 +76,13 @@ mod tests {
             ("openai/gpt-4o-mini", "gpt-4o-mini", (0.15, 0.075, 0.6)),
             ("z-ai/glm-4.6", "zai/glm-4.6", (0.6, 0.11, 2.2)),
             ("Kimi-K2.6", "moonshot/kimi-k2.6", (0.95, 0.16, 4.0)),
+            // Of gateways with the same prices, one that has a price of cached tokens.
+            ("moonshotai/kimi-k2-thinking", "novita/moonshotai/kimi-k2-thinking", (0.6, 0.15, 2.5)),
+            (
+                "anthropic/claude-3.7-sonnet",
+                "vercel_ai_gateway/anthropic/claude-3.7-sonnet",
+                (3.0, 0.3, 15.0),
+            ),
             ("qwen3-coder-plus", "dashscope/qwen3-coder-plus", (1.0, 0.1, 5.0)),
             // A local copy costs nothing, and a row without a window has a price all the same.
             ("qwen/qwen3-coder", "vercel_ai_gateway/alibaba/qwen3-coder", (0.4, 0.4, 1.6)),

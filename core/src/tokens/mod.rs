@@ -9,6 +9,8 @@ use std::sync::{OnceLock, RwLock};
 
 use ctxbench_util::lru_map::LruMap;
 
+use crate::image::Pixels;
+
 #[cfg(feature = "tokenizers")]
 mod classes;
 #[cfg(feature = "tokenizers")]
@@ -85,6 +87,8 @@ pub struct Size {
     pub opaque: u64,
     /// Number of images and documents.
     pub images: u64,
+    /// Size of the image, if it is known.
+    pub pixels: Option<Pixels>,
 }
 
 impl Size {

@@ -108,7 +108,7 @@ fn the_reference_keeps_what_two_texts_of_a_message_tell() {
 fn impossible_counters_and_other_programs_are_told() {
     let here = CommandFolder::new();
     let counters = here.run(&format!("list sessions {}", data("billing/impossible-counters"))).ok();
-    counters.lacks(&["4280000"]);
+    counters.lacks(&["4280000"]).stderr_contains(&["cannot be right and are left out"]);
     let other = here.run(&format!("list sessions {}", data("billing/other-program"))).ok();
     other.stderr_contains(&["a recording of Codex CLI (the output of `codex exec --json`"]);
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::billing_variants::{CALL_USD, SONNET, assert_bill, exchanges, plain, turns};
+use crate::billing_variants::{CALL_USD, SONNET, assert_bill, exchanges, plain, talk, turns};
 use crate::common::{CommandFolder, data, jsonl};
 
 /// Returns two turns of pi without ids, as in its first format, each with a call of 10,000 and 1,000
@@ -98,6 +98,12 @@ fn costs_that_only_the_program_knows_are_taken() {
         ("a.jsonl", by_pi, 0.04),
         ("a.json", by_opencode.to_string(), 0.25),
         ("a.traj", by_swe_agent.to_string(), 1.25),
+        // OpenRouter tells the cost of each call.
+        (
+            "a.json",
+            talk("odd-model-7b", json!({"prompt_tokens": 10, "completion_tokens": 9, "cost": 0.5})),
+            0.5,
+        ),
     ] {
         assert_bill(&[(name, text)], 1, usd);
     }
@@ -137,6 +143,18 @@ fn copies_under_another_session_are_billed_once() {
     };
     let files = [("session-a.json", chat("a", 2)), ("session-b.json", chat("b", 3))];
     assert_bill(&files, 2, 3.0 * CALL_USD);
+    // A copy of a task of Cline in a folder with another name: 20 of input, 9,200 written, 9,000 read
+    // and 140 of output, of Opus 4.5 at 5, 6.25, 0.50 and 25.
+    let task = |folder: &str| {
+        ["api_conversation_history.json", "ui_messages.json"].map(|name| {
+            let text = std::fs::read_to_string(data(&format!("recordings/cline/{name}"))).unwrap();
+            (format!("{folder}/{name}"), text)
+        })
+    };
+    let all = [task("1"), task("1-copy")].concat();
+    let files: Vec<(&str, String)> = all.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+    let (rows, _) = assert_bill(&files, 2, 0.0656);
+    assert_eq!(rows[1]["cost_usd"], 0.0);
 }
 
 #[test]

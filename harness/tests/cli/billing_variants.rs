@@ -157,10 +157,11 @@ fn prompts_that_fall_show_a_compaction_without_a_marker() {
         })
         .collect();
     let here = CommandFolder::with("a.jsonl", jsonl(&lines));
-    let (rows, _) = listed(&here, "a.jsonl");
+    let (rows, told) = listed(&here, "a.jsonl");
     assert_eq!(rows[0]["compactions"], 1);
     let unshown = "at least one compaction that the file does not show";
     let falls = "falls from 160000 to 30000 tokens";
+    assert!(told.contains(unshown), "{told}");
     here.run("import a.jsonl -o b.jsonl").ok().stderr_contains(&[unshown, falls]);
 }
 

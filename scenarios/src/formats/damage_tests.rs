@@ -297,6 +297,25 @@ fn a_torn_first_line_and_joined_lines_lose_nothing_else() {
 }
 
 #[test]
+fn a_document_that_breaks_off_keeps_what_is_whole() {
+    let is_document = |path: &str| [".json", ".traj"].iter().any(|ending| path.ends_with(ending));
+    for (name, path) in SAMPLES.iter().filter(|(_, path)| is_document(path)) {
+        let (format, file) = (by_name(name).unwrap(), file_name(path));
+        let text = std::fs::read_to_string(testing::recorded(path)).unwrap();
+        let cut = &text[..text.floor_char_boundary(text.len() * 9 / 10)];
+        assert_eq!(
+            detect(&Source::of_bytes(cut.as_bytes(), file)).map(|f| f.name),
+            Some(*name),
+            "{path}"
+        );
+        let found = read(format, cut.as_bytes(), file).remove(0);
+        let told = found.unwrap_or_else(|e| panic!("{path}: {e}")).warnings;
+        let cut = format!("{file}:{}: the JSON breaks off here", cut.lines().count());
+        assert!(told.iter().any(|w| w.starts_with(&cut)), "{path}: {told:?}");
+    }
+}
+
+#[test]
 fn every_format_has_a_recording_that_is_damaged_here() {
     for format in ALL {
         let mut samples = SAMPLES.iter().chain(DATABASES);

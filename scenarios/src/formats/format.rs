@@ -48,21 +48,38 @@ impl From<InputError> for Ended {
 
 impl Format {
     /// Passes the recordings of a source to the sink, and an error for each unreadable one. A
-    /// source without any recording is an error as well.
+    /// source without any recording is an error as well. Of a document that breaks off, what is whole
+    /// is read.
     pub fn recordings(
         &self,
         source: &Source<'_>,
         sink: &mut dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()>,
     ) {
         let mut any = false;
-        let read = (self.read)(source, &mut |one| {
-            any = true;
-            let linked = one.map(|mut recording| {
-                recording.link();
-                recording
+        let mut read = |broken: Option<usize>| {
+            let read = (self.read)(source, &mut |one| {
+                let linked = match one {
+                    Err(e) if !any && broken.is_none() && source.mend().is_some() => {
+                        return Err(Ended::Unreadable(e));
+                    }
+                    other => other.map(|mut recording| {
+                        broken.into_iter().for_each(|line| recording.cut_off(source.name(), line));
+                        recording.link();
+                        recording
+                    }),
+                };
+                any = true;
+                if sink(linked).is_break() { Err(Ended::Enough) } else { Ok(()) }
             });
-            if sink(linked).is_break() { Err(Ended::Enough) } else { Ok(()) }
-        });
+            (read, any)
+        };
+        let (read, any) = match read(None) {
+            (Err(Ended::Unreadable(e)), false) => match source.mend() {
+                Some(line) => read(Some(line)),
+                None => (Err(Ended::Unreadable(e)), false),
+            },
+            other => other,
+        };
         let expected = format!("a recording of {}", self.title);
         let nothing = InputError::new(1, "nothing in it", expected, "check the format");
         let error = match read {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use ctxbench_formats::lines::ObjectLine as RecordedLine;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -26,6 +27,12 @@ pub(super) fn beginning(text: &str) -> Value {
     let wrong = lines.map(str::len).sum::<usize>() + e.column().saturating_sub(1);
     let readable = if e.is_eof() { text } else { &text[..text.floor_char_boundary(wrong)] };
     serde_json::from_str(&closed(readable)).unwrap_or_default()
+}
+
+/// Returns a document that breaks off, up to its last complete item; `None` for any other text.
+pub(super) fn closed_if_cut(text: &str) -> Option<String> {
+    let error = serde_json::from_str::<IgnoredAny>(text).err()?;
+    (error.is_eof() && !text.trim().is_empty()).then(|| closed(text))
 }
 
 /// Returns a text up to its last complete item, with the brackets that are still open closed. A

@@ -12,6 +12,7 @@ use serde_json::{Error, Map, Value};
 
 use super::format::{Ended, Sink};
 use super::json::Document;
+use super::plausible;
 use super::recording::Recording;
 use super::source::Source;
 use crate::error::InputError;
@@ -74,9 +75,11 @@ pub(crate) fn damage(objects: usize, error: Option<&Error>, is_last: bool) -> Op
     })
 }
 
-/// Returns whether a warning reports a lost line, so that figures may be too low.
+/// Returns whether a warning reports a lost line, counters that are not believed or compactions that
+/// the file does not show, so that figures may be too low.
 pub fn is_about_damage(warning: &str) -> bool {
-    [NOT_AN_OBJECT, "breaks off"].iter().any(|words| warning.contains(words))
+    let told = [NOT_AN_OBJECT, "breaks off", plausible::IMPOSSIBLE, plausible::HIDDEN];
+    told.iter().any(|words| warning.contains(words))
 }
 
 const NOT_AN_OBJECT: &str = "not a JSON object";

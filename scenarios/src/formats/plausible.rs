@@ -6,6 +6,10 @@ use ctxbench_util::plural::pluralize;
 use crate::bounds;
 use crate::check::Located;
 
+/// Parts of the notes on counters that are left out, and on compactions without a marker.
+pub(super) const IMPOSSIBLE: &str = "they cannot be right";
+pub(super) const HIDDEN: &str = "that the file does not show";
+
 /// Removes counters that no call can have had: prompt and reply far larger than the window and than all
 /// that was said. Returns a warning.
 pub(super) fn drop_impossible_counters(
@@ -43,7 +47,7 @@ pub(super) fn drop_impossible_counters(
     };
     Some(format!(
         "{file}:{line}: the counters tell of a prompt and a reply of {tokens} tokens, in a window of \
-         {window} and a session of {said}; they cannot be right and are left out{more}"
+         {window} and a session of {said}; {IMPOSSIBLE} and are left out{more}"
     ))
 }
 
@@ -62,9 +66,7 @@ pub(super) fn drop_zero_counters(items: &mut [Located], file: &str) -> Option<St
         }
     }
     let replies = pluralize(count, "reply");
-    Some(format!(
-        "{file}:{line}: all counters of {replies} are 0, which cannot be; they are left out"
-    ))
+    Some(format!("{file}:{line}: all counters of {replies} are 0; {IMPOSSIBLE} and are left out"))
 }
 
 /// Adds a compaction where the counted prompts fall without one, and returns a warning. What the
@@ -99,7 +101,7 @@ pub(super) fn add_hidden_compactions(items: &mut Vec<Located>, file: &str) -> Op
         items.insert(at, Located { line, entry: Entry::RecordedCompaction(c) });
     }
     Some(format!(
-        "{file}:{line}: at least {all} that the file does not show: the counted prompt falls from \
+        "{file}:{line}: at least {all} {HIDDEN}: the counted prompt falls from \
          {from} to {to} tokens"
     ))
 }

@@ -39,6 +39,8 @@ pub struct Source<'a> {
     /// Whether to ignore companion files.
     alone: bool,
     searched: Option<&'a SearchedFolders>,
+    /// The text up to its last whole item, if it is a document that breaks off, and the line of the break.
+    mended: OnceCell<(String, usize)>,
 }
 
 /// Companion files by the session that they belong to, for each folder that was searched. With it,
@@ -64,12 +66,14 @@ impl<'a> Source<'a> {
     pub fn at(path: &'a Path) -> Source<'a> {
         let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| path.display().to_string());
-        Source { name, raw: Raw::Path(path), alone: false, searched: None }
+        let mended = OnceCell::new();
+        Source { name, raw: Raw::Path(path), alone: false, searched: None, mended }
     }
 
     /// Creates a source of bytes in memory, such as standard input.
     pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
-        Source { name: name.to_string(), raw: Raw::Bytes(bytes), alone: true, searched: None }
+        let (name, mended) = (name.to_string(), OnceCell::new());
+        Source { name, raw: Raw::Bytes(bytes), alone: true, searched: None, mended }
     }
 
     pub fn called(self, name: &str) -> Source<'a> {
@@ -237,6 +241,9 @@ impl<'a> Source<'a> {
     /// Returns the whole text, decoded from UTF-8 or, with its mark, UTF-16. Invalid bytes are
     /// replaced.
     pub fn text(&self) -> Result<String, InputError> {
+        if let Some((mended, _)) = self.mended.get() {
+            return Ok(mended.clone());
+        }
         let mut bytes = Vec::new();
         // The size of an uncompressed file is known.
         let (reader, packing) = self.opened()?;
@@ -247,6 +254,18 @@ impl<'a> Source<'a> {
             return Err(self.unread(&io::Error::other(what)));
         }
         Ok(decoded(bytes))
+    }
+
+    /// Makes [`Source::text`] end with the last whole item of a JSON document that breaks off. Returns the
+    /// line of the break; `None` if the source is something else.
+    pub(super) fn mend(&self) -> Option<usize> {
+        if self.mended.get().is_none() {
+            let mut start = self.open().ok()?;
+            matches!(start.fill_buf().ok()?, [b'{' | b'[', ..]).then_some(())?;
+            let text = self.text().ok()?;
+            self.mended.set((json::closed_if_cut(&text)?, text.lines().count())).ok()?;
+        }
+        self.mended.get().map(|(_, line)| *line)
     }
 
     /// Returns the lines with content one at a time, numbered from 1.

@@ -68,18 +68,19 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut out = Recording::default();
     let messages = document.objects(Some(document.raw()?), &mut out);
     let beside = companions(source);
-    let [ui, metadata] =
-        beside.each_ref().map(|path| path.as_deref().map(|path| json_of(source, path)));
-    let metadata = metadata.flatten();
+    let [ui, metadata] = beside.each_ref().map(|path| json_of(source, path.as_deref()?, &mut out));
     let named = source.folder().and_then(|f| Some(f.parent()?.file_name()?.to_owned()));
     out.id = named.map(|name| name.to_string_lossy().into_owned());
-    let id = out.id.clone().unwrap_or_default();
-    if messages.first().is_some_and(|m| ui::is_message(&m.object)) {
+    // A copy of the task may have another folder.
+    let id = |began: Option<u64>| began.map(|ms| ms.to_string()).or(out.id.clone());
+    if let Some(first) = messages.first().filter(|m| ui::is_message(&m.object)) {
+        let id = id(time_ms(first)).unwrap_or_default();
         out.steps = ui::steps(&messages, &id, metadata.as_ref());
         return sink(Ok(out));
     }
+    let ui = ui.unwrap_or_default();
+    let id = id(ui.pointer("/0/ts").and_then(Value::as_u64)).unwrap_or_default();
     out.beside = beside.into_iter().flatten().collect();
-    let ui = ui.flatten().unwrap_or_default();
     let [requests, deleted] =
         ["api_req_started", "deleted_api_reqs"].map(|say| requests(&ui, say, &id));
     let mut models = metadata.map(|m| models(&m)).unwrap_or_default();
@@ -110,8 +111,15 @@ fn model_told(message: &RecordedLine) -> Option<String> {
     Some(details.split_once("<model>")?.1.split_once("</model>")?.0.to_string())
 }
 
-fn json_of(source: &Source<'_>, path: &Path) -> Option<Value> {
-    escapes::from_str(&source.open_companion(path).ok()?.text().ok()?).ok()
+/// Reads a companion file, as far as it is whole.
+fn json_of(source: &Source<'_>, path: &Path, notes: &mut Recording) -> Option<Value> {
+    let file = source.open_companion(path).ok()?;
+    file.mend().into_iter().for_each(|line| notes.cut_off(file.name(), line));
+    let read = escapes::from_str(&file.text().ok()?);
+    if let Err(e) = &read {
+        notes.leave_out(file.name(), e.line().max(1), format!("not readable as JSON ({e})"));
+    }
+    read.ok()
 }
 
 /// Returns the requests of this kind in order. The messages after a request name what it left out.
@@ -342,6 +350,25 @@ mod tests {
         assert_eq!(told.iter().find(|line| line.starts_with("compaction")).unwrap(), summary);
         // The last call has no result, and two files are named.
         assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
+    }
+
+    #[test]
+    fn damaged_counters_are_read_as_far_as_they_are_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(HISTORY);
+        std::fs::write(&path, MESSAGES).unwrap();
+        let ui = ui(&[(1100, 7), (3100, 8)]);
+        let read = |ui: &str| {
+            std::fs::write(dir.path().join("ui_messages.json"), ui).unwrap();
+            let loaded = testing::import("cline", &Source::at(&path)).remove(0);
+            (counted(&loaded.session), loaded.warnings)
+        };
+        let (counters, told) = read(&ui[..ui.rfind('{').unwrap() - 3]);
+        assert_eq!(counters, [Some([7, 0, 0, 1]), None]);
+        assert!(told[0].starts_with("ui_messages.json:1: the JSON breaks off here"), "{told:?}");
+        let (counters, told) = read("no JSON");
+        assert_eq!(counters, [None, None]);
+        assert!(told[0].starts_with("ui_messages.json:1: not readable as JSON"), "{told:?}");
     }
 
     #[test]

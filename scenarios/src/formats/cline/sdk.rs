@@ -24,7 +24,7 @@ pub(super) fn read(source: &Source<'_>, document: &Document<'_>) -> Result<Recor
     let messages = document.objects(members.raw("messages"), &mut reader.out);
     let beside = companions(source);
     let [manifest, compaction] =
-        beside.each_ref().map(|path| super::json_of(source, path.as_deref()?));
+        beside.each_ref().map(|path| super::json_of(source, path.as_deref()?, &mut reader.out));
     let session = members.text("sessionId").unwrap_or_default();
     if let Some(system) = members.text("system_prompt") {
         reader.push(1, None, StepKind::System(system));

@@ -18,7 +18,8 @@
 //! - A user's message is an item, an event, or both, in either order; of both the item counts.
 //! - A web search ran at the provider: its result is not recorded, so it is a text part of the
 //!   reply and not a call.
-//! - `compacted` becomes a recorded compaction; its size before is the last counted context.
+//! - `compacted` becomes a recorded compaction; its size before is the last counted context. Alone in
+//!   its turn, it is the user's `/compact`.
 //! - A rollback takes back the last user turns, as the program does when it resumes. Their calls
 //!   are paid all the same.
 //! - `context_window` is the window of which the program reports 95 %. `prefix_tokens` is the
@@ -110,6 +111,9 @@ struct RolloutReader {
     calls: RolloutCalls,
     /// The newest compaction, until the next totals, with the provider's id of the request for it.
     compaction: Option<(Option<String>, usize)>,
+    /// Whether the turn has neither a message of the user nor a reply so far, and its compaction.
+    is_bare_turn: bool,
+    alone: Option<usize>,
 }
 
 impl RolloutReader {
@@ -161,6 +165,7 @@ impl RolloutReader {
 
     /// Adds a message of the user, which may begin a turn.
     fn turn_of_user(&mut self, at: RecordingStep, id: Option<String>, pieces: Vec<MessagePart>) {
+        self.is_bare_turn = false;
         self.input(at, id, pieces);
         if let Some(Record::Item { user, .. }) = self.records.last_mut() {
             *user = true;
@@ -211,7 +216,15 @@ impl RolloutReader {
             Some("task_started") => {
                 let window = number("model_context_window").map(whole_window);
                 self.out.context_window = window.or(self.out.context_window);
+                (self.is_bare_turn, self.alone) = (true, None);
                 self.record(at, Record::TurnStarted);
+            }
+            Some("task_complete") => {
+                let alone = self.alone.take().filter(|_| std::mem::take(&mut self.is_bare_turn));
+                if let Some(StepKind::Compaction(c)) = alone.map(|at| &mut self.out.steps[at].what)
+                {
+                    c.trigger = Some(Trigger::Manual);
+                }
             }
             Some("user_message") => self.said_by_event(at, payload),
             Some("thread_rolled_back") => {
@@ -229,6 +242,7 @@ impl RolloutReader {
 
     fn compacted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         self.compaction = Some((string(payload, "compaction_response_id"), self.out.steps.len()));
+        self.alone = Some(self.out.steps.len());
         let reply = self.calls.unreplied.take().map(|(_, reply)| Box::new(reply));
         let summary = string(payload, "message").filter(|m| !m.is_empty());
         let pre_tokens = self.context;
@@ -462,6 +476,8 @@ impl RolloutReader {
 
     fn reply(&mut self, at: RecordingStep, pieces: Vec<MessagePart>) {
         self.said.clear();
+        // The provider's own compaction is an item, too.
+        self.is_bare_turn &= pieces.iter().all(|piece| matches!(piece, MessagePart::Opaque));
         if let Some((at, reply)) = self.calls.unreplied.take() {
             self.without_reply(at, reply);
         }

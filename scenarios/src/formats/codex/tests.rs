@@ -298,3 +298,37 @@ fn what_the_user_said_counts_once_whether_item_or_event() {
     let told = said(&[&[rules, event("fix it")], &done[..]].concat());
     assert_eq!(told[1..], ["user: fix it", "model: done"]);
 }
+
+#[test]
+fn a_compaction_alone_in_its_turn_is_the_users() {
+    let line = |kind: &str, payload: Value| json!({"type": kind, "payload": payload}).to_string();
+    let event = |kind: &str| line("event_msg", json!({"type": kind}));
+    let item = |role: &str, kind: &str| {
+        let content = [json!({"type": kind, "text": role})];
+        line("response_item", json!({"type": "message", "role": role, "content": content}))
+    };
+    let compacted = || line("compacted", json!({"message": "so far"}));
+    let (start, end) = (event("task_started"), event("task_complete"));
+    let (ask, reply) = (item("user", "input_text"), item("assistant", "output_text"));
+    let trigger = |lines: &[&String]| {
+        let first = [&start, &ask, &reply, &end];
+        let lines: Vec<&str> = first.iter().chain(lines).map(|line| line.as_str()).collect();
+        let (s, _) = import(&lines.join("\n"));
+        let found = s.entries.iter().find_map(|e| match e {
+            Entry::RecordedCompaction(c) => Some(c.trigger),
+            _ => None,
+        });
+        found.unwrap()
+    };
+    let manual = Some(ctxbench_session::Trigger::Manual);
+    assert_eq!(trigger(&[&start, &compacted(), &end, &start, &ask, &reply, &end]), manual);
+    // The provider's own compaction is an item before.
+    let remote = line("response_item", json!({"type": "compaction", "encrypted_content": "Zm9v"}));
+    assert_eq!(trigger(&[&start, &remote, &compacted(), &end]), manual);
+    // Before a message, between replies, and after the answer.
+    assert_eq!(trigger(&[&start, &compacted(), &ask, &reply, &end]), None);
+    assert_eq!(trigger(&[&start, &ask, &reply, &compacted(), &reply, &end]), None);
+    assert_eq!(trigger(&[&start, &ask, &reply, &compacted(), &end]), None);
+    // A file that does not tell the turns.
+    assert_eq!(trigger(&[&compacted(), &ask]), None);
+}

@@ -62,7 +62,8 @@ const SHAPE: Shape = Shape {
 /// Returns whether an object is a session, or a message of one.
 fn is_of_goose(o: &Map<String, Value>) -> bool {
     let has = |keys: &[&str]| keys.iter().all(|key| o.contains_key(*key));
-    has(&["role", "created", "content"]) || has(&["working_dir", "message_count"])
+    let is_session = || ["message_count", "conversation"].iter().any(|key| has(&[key]));
+    has(&["role", "created", "content"]) || has(&["working_dir"]) && is_session()
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {

@@ -350,7 +350,11 @@ fn what_is_damaged_is_refused_or_read_in_part() {
         }
     };
     // Truncated.
-    error(&good.as_bytes()[..300], "breaks off");
+    for one in damaged(&good.as_bytes()[..300]) {
+        let warnings = one.unwrap().warnings.join("\n");
+        assert!(warnings.contains("bad.json:1: the JSON breaks off here"), "{warnings}");
+    }
+    error(b"{\"messages\": [", "breaks off");
     // Nothing to read.
     error(b"{\"messages\": []}", "no messages");
     error(b"{\"messages\": 7}", "no messages");

@@ -19,6 +19,8 @@ pub(in super::super) fn terms(
         tier: term("service_tier"),
         region: term("inference_geo"),
         web_searches: searches.and_then(tokens).unwrap_or_else(items),
+        // Gateways such as OpenRouter tell it.
+        told_usd: cost(usage.get("cost")),
         ..Billing::default()
     }
 }

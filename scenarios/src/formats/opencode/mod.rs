@@ -8,6 +8,7 @@
 //!   user did not type (`synthetic`) joins a message; `ignored` parts were not sent.
 //! - Sessions of subagents are the windows of their callers in a folder or database, found by the
 //!   session that the `task` call names; in an export they are separate.
+//! - What the user took back (`revert`) is not in the session. Its calls are paid.
 //! - `input` excludes the tokens read from and written to the cache. Reasoning is billed as output.
 //! - A tool's output is the whole one; where the program cleared it later (pruning), a note says so.
 

@@ -40,6 +40,7 @@ pub(super) fn recording(
         pruned: 0,
         open: None,
         context: None,
+        view: View::Both,
     };
     reader.session(stored);
     let OpenCodeReader { out, pruned, told, .. } = reader;
@@ -63,12 +64,17 @@ struct OpenCodeReader<'a, 'b> {
     open: Option<(RecordingStep, RecordingCompaction)>,
     /// Tokens of its newest context.
     context: Option<u64>,
+    view: View,
 }
 
 impl OpenCodeReader<'_, '_> {
     fn session(&mut self, stored: StoredSession) {
-        let outer = (self.open.take(), self.context.take());
+        let outer = (self.open.take(), self.context.take(), self.view);
+        let undone = string(object_in(&stored.info, "revert"), "messageID");
         for message in stored.messages {
+            if undone.is_some() && string(&message.info, "id") == undone {
+                self.view = View::Calls;
+            }
             if str_of(&message.info, "role") == Some("user") {
                 self.user(message);
             } else {
@@ -78,11 +84,12 @@ impl OpenCodeReader<'_, '_> {
         if let Some((step, compaction)) = self.open.take() {
             self.push(step, StepKind::Compaction(compaction));
         }
-        (self.open, self.context) = outer;
+        (self.open, self.context, self.view) = outer;
     }
 
     fn push(&mut self, step: RecordingStep, what: StepKind) {
-        self.out.steps.push(RecordingStep { agent: self.agents.last().cloned(), what, ..step });
+        let (agent, view) = (self.agents.last().cloned(), self.view);
+        self.out.steps.push(RecordingStep { agent, view, what, ..step });
     }
 
     fn user(&mut self, message: MessageRow) {

@@ -260,3 +260,21 @@ fn a_manual_compaction_without_a_summary_and_a_failed_request() {
         matches!(&loaded.session.entries[1], Entry::RecordedCompaction(c) if c.trigger == Some(Trigger::Manual))
     );
 }
+
+#[test]
+fn what_the_user_took_back_is_paid_and_not_in_the_session() {
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let tokens = json!({"input": 10, "output": 5, "cache": {"read": 0, "write": 0}});
+    let reply = |id: &str| json!({"id": id, "role": "assistant", "tokens": tokens.clone()});
+    let info = json!({"id": "ses_1", "projectID": "p", "revert": {"messageID": "msg_3"}});
+    let export = json!({"info": info, "messages": [
+        {"info": {"id": "msg_1", "role": "user"}, "parts": text("keep")},
+        {"info": reply("msg_2"), "parts": text("kept")},
+        {"info": {"id": "msg_3", "role": "user"}, "parts": text("undo")},
+        {"info": reply("msg_4"), "parts": text("undone")}]});
+    let session = all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0).session;
+    assert_eq!(describe(&session)[..2], ["user: keep", "model: kept"]);
+    let is_call = |e: &&Entry| matches!(e, Entry::RecordedCall(c) if c.usage.input == 10);
+    assert_eq!(session.entries.iter().filter(is_call).count(), 1);
+    assert_eq!(session.entries.len(), 3);
+}

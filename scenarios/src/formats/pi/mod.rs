@@ -8,7 +8,8 @@
 //!   shown to later calls
 //!   ([transform-messages.ts](https://github.com/badlogic/pi-mono/blob/main/packages/ai/src/providers/transform-messages.ts)):
 //!   its cost counts, its text and results are left out.
-//! - `compaction` becomes a recorded compaction. Commands that the user ran outside the
+//! - `compaction` becomes a recorded compaction. The file does not say who asked for it: one below the
+//!   limit that another one of the file reached is the user's. Commands that the user ran outside the
 //!   conversation (`bashExecution`) join the next user message. Changes of model and thinking level
 //!   are visible in the replies.
 //! - OpenClaw copies replies for its chat channels and adds notices, as messages of its own provider.
@@ -19,6 +20,7 @@ use std::collections::HashSet;
 use super::database::{self, Database, Stored, has_tables, json_in};
 use super::source::DATABASE;
 use crate::formats::prelude::*;
+use ctxbench_core::model::find_recorded;
 use ctxbench_formats::pi;
 
 pub(super) const FORMAT: Format = Format {
@@ -110,7 +112,37 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let format = header.map(|l| l.object.get("version").and_then(Value::as_u64).unwrap_or(1));
     let version = format.filter(|n| *n < NEWEST_FORMAT);
     let version = version.map(|n| format!("with session format {n}"));
+    manual_compactions(&mut reader.out.steps);
     Recording { version, ..reader.out }
+}
+
+/// Marks compactions after a whole answer below the limit by default as the user's, if another one above
+/// it shows that this limit is set.
+fn manual_compactions(steps: &mut [RecordingStep]) {
+    /// Tokens of the window that are kept free, the default of `reserveTokens`.
+    const RESERVE: u64 = 16_384;
+    let (mut limit, mut is_answered, mut below, mut is_set) = (None, false, Vec::new(), false);
+    for (at, step) in steps.iter().enumerate() {
+        match &step.what {
+            StepKind::Reply(reply) => {
+                let model = reply.model.as_deref().and_then(find_recorded);
+                limit = model.map(|m| m.window.saturating_sub(RESERVE)).or(limit);
+                let is_call = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Call(_)));
+                is_answered = step.view == View::Both && !reply.pieces.iter().any(is_call);
+            }
+            StepKind::Compaction(c) => match c.pre_tokens.zip(limit) {
+                Some((tokens, limit)) if tokens > limit => is_set = true,
+                Some(_) if is_answered => below.push(at),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    for at in below.into_iter().filter(|_| is_set) {
+        if let StepKind::Compaction(c) = &mut steps[at].what {
+            c.trigger = Some(Trigger::Manual);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -281,6 +313,7 @@ fn pieces(m: &Map<String, Value>) -> Vec<MessagePart> {
 
 #[cfg(test)]
 mod tests {
+    use ctxbench_session::{Entry, Trigger};
     use serde_json::{Value, json};
 
     use crate::Loaded;
@@ -421,5 +454,49 @@ mod tests {
         let loaded = import(text);
         assert_eq!(describe(&loaded.session), ["user: one", "model: second try"]);
         assert_contains(&loaded.warnings[0], &["left out 1 message of branches"]);
+    }
+
+    #[test]
+    fn a_compaction_below_the_limit_of_another_one_is_the_users() {
+        // Sonnet 4.5 has a window of 200,000, of which 16,384 are kept free: 183,616.
+        let triggers = |sizes: [u64; 2], last: Value| {
+            let line = |kind: &str, message: Value| json!({"type": kind, "message": message});
+            let reply = |content: Value| {
+                line(
+                    "message",
+                    json!({"role": "assistant", "model": "claude-sonnet-4-5", "content": content,
+                    "usage": {"input": 9, "output": 9, "cacheRead": 0, "cacheWrite": 0}}),
+                )
+            };
+            let compaction =
+                |tokens: u64| json!({"type": "compaction", "summary": "s", "tokensBefore": tokens});
+            let ask = line("message", json!({"role": "user", "content": "go on"}));
+            let done = json!([{"type": "text", "text": "done"}]);
+            let lines = [
+                json!({"type": "session", "id": "s", "cwd": "/w", "timestamp": "2026-01-08T20:00:00.000Z"}),
+                ask.clone(),
+                reply(last),
+                compaction(sizes[0]),
+                ask,
+                reply(done),
+                compaction(sizes[1]),
+            ];
+            let text: Vec<String> = lines.iter().map(Value::to_string).collect();
+            let entries = import(&text.join("\n")).session.entries;
+            let of = |e: &Entry| match e {
+                Entry::RecordedCompaction(c) => Some(c.trigger),
+                _ => None,
+            };
+            entries.iter().filter_map(of).collect::<Vec<_>>()
+        };
+        let done = || json!([{"type": "text", "text": "done"}]);
+        let manual = Some(Trigger::Manual);
+        assert_eq!(triggers([175_004, 185_014], done()), [manual, None]);
+        assert_eq!(triggers([183_616, 183_617], done()), [manual, None]);
+        // Another limit may be set.
+        assert_eq!(triggers([120_000, 121_000], done()), [None, None]);
+        // The answer is not whole.
+        let call = json!([{"type": "toolCall", "id": "c", "name": "bash", "arguments": {}}]);
+        assert_eq!(triggers([175_004, 185_014], call), [None, None]);
     }
 }
