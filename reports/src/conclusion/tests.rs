@@ -406,8 +406,9 @@ fn cents_and_copies_are_never_beyond_chance() {
             testing::labelled(&mut r, "a").for_each(|r| {
                 (r.summary.cost_usd, r.requests[0].cost_usd) = (10.0, 10.0);
             });
+            let own = r.runs.clone();
             for copy in 1..12 {
-                for mut run in r.runs[..3 * n].to_vec() {
+                for mut run in own.clone() {
                     run.scenario.counted_as = Some(run.scenario.id.clone());
                     run.scenario.id += &format!("-{copy}");
                     r.runs.push(run);
