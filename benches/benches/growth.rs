@@ -21,7 +21,7 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 
 /// Number of turns of the shortest session, and of what other sessions repeat.
 const TURNS: usize = 24;
-const REPEATED: usize = 125;
+const REPEATED: usize = 60;
 const TIMES: [usize; 3] = [1, 4, 16];
 /// Gives a window of 20k tokens, so that each length has compactions.
 const SCALE: f64 = 0.1;
