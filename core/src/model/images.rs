@@ -75,7 +75,6 @@ impl ImageRule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::model::priced_as;
     use crate::tokens::Size;
 
