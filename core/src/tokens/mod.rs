@@ -9,8 +9,6 @@ use std::sync::{OnceLock, RwLock};
 
 use ctxbench_util::lru_map::LruMap;
 
-use crate::image::Pixels;
-
 #[cfg(feature = "tokenizers")]
 mod classes;
 #[cfg(feature = "tokenizers")]
@@ -87,8 +85,8 @@ pub struct Size {
     pub opaque: u64,
     /// Number of images and documents.
     pub images: u64,
-    /// Size of the image, if it is known.
-    pub pixels: Option<Pixels>,
+    /// Width and height of the image in pixels, if they are known.
+    pub pixels: Option<(u32, u32)>,
 }
 
 impl Size {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::table::{Row, Table};
-use super::{CacheRule, ImageRule, Latency, Model, Provider};
+use super::{CacheRule, Latency, Model, Provider};
 use ctxbench_util::nearest;
 use ctxbench_util::toml_file::{self, Lines, TomlError};
 
@@ -73,7 +73,7 @@ impl Table {
         if !has_family {
             // The vocabulary of a new model is unknown, and so is how it counts images.
             model.counting.error_pct = model.counting.error_pct.filter(|error| *error > 0.0);
-            model.counting.image = ImageRule::Flat;
+            model.counting.image = None;
         }
         let reason = row.source.as_ref().map(|s| format!(" ({s})")).unwrap_or_default();
         let rest = match (&row.like, base) {

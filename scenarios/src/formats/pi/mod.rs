@@ -122,8 +122,8 @@ fn manual_compactions(steps: &mut [RecordingStep]) {
     /// Tokens of the window that are kept free, the default of `reserveTokens`.
     const RESERVE: u64 = 16_384;
     let (mut limit, mut is_answered, mut below, mut is_set) = (None, false, Vec::new(), false);
-    for (at, step) in steps.iter().enumerate() {
-        match &step.what {
+    for step in steps {
+        match &mut step.what {
             StepKind::Reply(reply) => {
                 let model = reply.model.as_deref().and_then(find_recorded);
                 limit = model.map(|m| m.window.saturating_sub(RESERVE)).or(limit);
@@ -132,17 +132,13 @@ fn manual_compactions(steps: &mut [RecordingStep]) {
             }
             StepKind::Compaction(c) => match c.pre_tokens.zip(limit) {
                 Some((tokens, limit)) if tokens > limit => is_set = true,
-                Some(_) if is_answered => below.push(at),
+                Some(_) if is_answered => below.push(&mut c.trigger),
                 _ => {}
             },
             _ => {}
         }
     }
-    for at in below.into_iter().filter(|_| is_set) {
-        if let StepKind::Compaction(c) = &mut steps[at].what {
-            c.trigger = Some(Trigger::Manual);
-        }
-    }
+    below.into_iter().filter(|_| is_set).for_each(|trigger| *trigger = Some(Trigger::Manual));
 }
 
 #[derive(Default)]
