@@ -39,18 +39,18 @@ fn row_of(spec: &Spec, summariser: Summariser) -> (f64, f64) {
     (runs.iter().map(|s| s.cost_usd).sum(), recall / runs.len() as f64)
 }
 
-/// A way to put rare words where a summary would be, in a text that says nothing about them.
+/// A way to list rare terms where a summary would be, in a text that says nothing about them.
 #[derive(Clone, Copy, Debug)]
 enum Disguise {
     /// By line, with a small word after every second.
     SmallWords,
-    /// By line, with two words after each that often follow each other.
+    /// By line, with a usual pair such as `in the` after each.
     UsualPairs,
     /// In no order, with a small word after each.
     Shuffled,
 }
 
-/// Keeps the newest messages, and the rare words of the old ones.
+/// Keeps the newest messages, and the rare terms of the old ones.
 struct DisguisedList {
     disguise: Disguise,
     seen: HashSet<String>,
@@ -96,9 +96,9 @@ impl Strategy for DisguisedList {
         if s.billed_tokens() < LIMIT {
             return Flow::Proceed;
         }
-        let of = |from: usize| s.prompt_tokens(&blocks[from..]);
+        let tokens_from = |from: usize| s.prompt_tokens(&blocks[from..]);
         let starts = step_starts(blocks);
-        let Some(&from) = starts.iter().find(|&&from| of(from) <= NEWEST) else {
+        let Some(&from) = starts.iter().find(|&&from| tokens_from(from) <= NEWEST) else {
             return Flow::Proceed;
         };
         let is_old = |b: &Arc<Block>| !is_fixed(b) && b.kind != BlockKind::Reminder;

@@ -1,7 +1,7 @@
 //! Decides whether a text states a literal or only lists it.
 //!
 //! A text states a literal in a sentence that shares terms with a line that showed it, or by a copy of
-//! that line or of what surrounded it. A list does neither: its words do not follow each other as in
+//! that line or of what surrounded it. A list does neither: its terms do not follow each other as in
 //! the session's texts. The limits were chosen on three recordings with real summaries; see
 //! docs/recall.md.
 
@@ -17,8 +17,7 @@ const SPAN: usize = 100;
 /// Minimum number of near terms that a sentence shares with a line. Of a line with two, one is enough.
 const SHARED: usize = 2;
 
-/// Minimum share of usual pairs of words in a sentence, if the session has this number of different
-/// ones. Of a shorter session proportionally less is required, but at least one pair.
+/// Minimum share of usual pairs in a sentence, if the session has this number of different ones. Of a shorter session proportionally less is required, but at least one pair.
 const USUAL: f64 = 0.15;
 const ALL_PAIRS: f64 = 20_000.0;
 
@@ -42,7 +41,7 @@ const MOST: usize = 32;
 /// Maximum number of literals that a text states alone on their lines. The first ones count.
 const ALONE: usize = 32;
 
-/// Pairs of a short and another word that follow each other in the texts of a session.
+/// Usual pairs: a short and another word that follow each other in the texts of a session.
 #[derive(Debug, Default)]
 pub(super) struct Usage(RapidHashSet<u32>);
 
@@ -73,7 +72,7 @@ impl<'a> WrittenText<'a> {
 pub(super) struct StatedLiteral {
     literal: Box<str>,
     folded: String,
-    /// Whether it has several words, such as a line of code, and so is a statement itself.
+    /// Whether it is more than one word, such as a line of code, and so is a statement itself.
     is_statement: bool,
     showings: Vec<Showing>,
 }
@@ -144,7 +143,7 @@ impl StatedLiteral {
             || self.is_alone_in(text)
     }
 
-    /// Returns whether the literal has a line of its own.
+    /// Returns whether the literal is alone on a line.
     fn is_alone_in(&self, text: &WrittenText<'_>) -> bool {
         text.alone.iter().any(|alone| {
             let at = alone.find(&self.folded);
@@ -171,12 +170,12 @@ impl<'a> Near<'a> {
         words.map(|w| content_hash(w.to_lowercase().as_bytes())).collect()
     }
 
-    /// Returns hashes of the pairs of words on each side.
+    /// Returns hashes of the pairs on each side.
     fn pairs(&self) -> HashSet<u32> {
         self.0.iter().flat_map(|side| pairs(side)).map(|pair| pair.hash).collect()
     }
 
-    /// Returns whether enough of the words follow each other as they do in the session.
+    /// Returns whether enough pairs are usual in the session.
     fn is_sentence(&self, usage: &Usage) -> bool {
         let pairs = self.pairs();
         let usual = pairs.iter().filter(|pair| usage.0.contains(pair)).count();
@@ -190,7 +189,7 @@ struct Pair {
     has_short: bool,
 }
 
-/// Returns the pairs of neighbouring words in a text, without case and punctuation. One has at
+/// Returns each pair of neighbors in a text, without case and punctuation. One has at
 /// least [`LONG`] bytes.
 fn pairs(text: &str) -> impl Iterator<Item = Pair> {
     let words = text.split_whitespace().map(|w| w.trim_matches(|c: char| !c.is_alphanumeric()));
@@ -252,14 +251,14 @@ mod tests {
         assert!(!is_stated(&["network retry_limit"], "the retry_limit of a disk"));
         let listing = "timeout_ms\nretry_limit\nparse_header\n";
         assert!(is_stated(&[listing], "the config has a retry_limit"), "a bare line needs no word");
-        assert!(is_stated(&[code], "Settings:\n- `retry_limit`\n- x"), "a line of its own");
+        assert!(is_stated(&[code], "Settings:\n- `retry_limit`\n- x"), "alone on a line");
         let (many, far) = ("- other_setting\n".repeat(ALONE), "- retry_limit");
         assert!(!is_stated(&[code], &format!("{many}{far}")), "one of many lines");
         let line = "let retry_limit = config.read(\"network\");";
         let among = format!("Parser tokenizer {line} evaluator Compiler backend");
         assert!(is_stated(&[code], &among), "a copied line");
         let glued = "connection of config.read to retry_limit in timeout_ms as network up";
-        assert!(!is_stated(&[code], glued), "a list with small words between");
+        assert!(!is_stated(&[code], glued), "a list in disguise");
         assert!(is_stated(&[listing], listing), "a copy of a list");
         assert!(!is_stated(&[listing], "connection retry_limit authority"), "another list");
         assert!(is_stated(&[], "retry_limit"), "never shown as such");

@@ -40,7 +40,7 @@ impl ScenarioReader<'_> {
                 && let Some(text) = step.remove("text")
                 && step.insert("output".to_string(), text).is_some()
             {
-                return Err(both("text", "output", line));
+                return Err(two_members("text", "output", line));
             }
             self.fill_from_file(&tag, &mut step, line)?;
             arguments_as_text(&mut step);
@@ -67,7 +67,7 @@ impl ScenarioReader<'_> {
             return Ok(());
         };
         if step.contains_key(field) {
-            return Err(both("file", field, line));
+            return Err(two_members("file", field, line));
         }
         let wrong = |what: String| {
             InputError::new(line, what, "the name of a file in the scenario's folder", "correct it")
@@ -86,7 +86,7 @@ impl ScenarioReader<'_> {
     }
 }
 
-fn both(one: &str, other: &str, line: usize) -> InputError {
+fn two_members(one: &str, other: &str, line: usize) -> InputError {
     let what = format!("both {one:?} and {other:?}");
     InputError::new(line, what, "one of the two", "remove the other")
 }

@@ -91,8 +91,8 @@ impl RunningProxy {
         let status = self.process.group.wait().await;
         let status = status.map_or_else(|e| e.to_string(), |status| status.to_string());
         let last = self.process.stop(STDERR_LINES).await;
-        let said = if last.is_empty() { last } else { format!("; standard error:\n{last}") };
-        format!("the proxy {} ended with {status}{said}", self.name)
+        let output = if last.is_empty() { last } else { format!("; standard error:\n{last}") };
+        format!("the proxy {} ended with {status}{output}", self.name)
     }
 }
 

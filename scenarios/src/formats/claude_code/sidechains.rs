@@ -66,7 +66,7 @@ struct StandingLines(HashMap<String, Option<String>>);
 impl StandingLines {
     /// Adds a message of the main conversation. Returns whether it stands there already.
     fn add_main(&mut self, line: &RecordedLine) -> bool {
-        let (uuid, content) = (string(&line.object, "uuid"), said(line));
+        let (uuid, content) = (string(&line.object, "uuid"), fingerprint(line));
         let is_copy = content.as_ref().or(uuid.as_ref()).is_some_and(|n| self.0.contains_key(n));
         self.0.extend(uuid.into_iter().chain(content).map(|name| (name, None)));
         is_copy
@@ -74,7 +74,7 @@ impl StandingLines {
 
     /// Returns the other conversation that has a message of a subagent already, or adds the message.
     fn owner(&mut self, line: &RecordedLine, agent: &str) -> Option<Option<String>> {
-        let (uuid, content) = (string(&line.object, "uuid"), said(line));
+        let (uuid, content) = (string(&line.object, "uuid"), fingerprint(line));
         let known = content.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
         if let Some(owner) = known.filter(|owner| owner.as_deref() != Some(agent)) {
             return Some(owner);
@@ -88,7 +88,7 @@ impl StandingLines {
 }
 
 /// Returns what identifies a message apart from its id: its content, with its reply or its time.
-fn said(line: &RecordedLine) -> Option<String> {
+fn fingerprint(line: &RecordedLine) -> Option<String> {
     let o = &line.object;
     let message = object_of(o, "message")?;
     let reply = str_of(message, "id").zip(str_of(o, "requestId"));
