@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::block::Media;
 
 /// Number of base64 characters that are searched for the size.
-const SEARCHED: usize = 1 << 16;
+const SEARCHED: usize = 1 << 18;
 
 impl Media {
     /// Returns width and height of a PNG or JPEG image in a data URL, in pixels. `None` for anything else.
@@ -30,7 +30,8 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
         if matches!(kind, 0xc0..=0xcf) && !matches!(kind, 0xc4 | 0xc8 | 0xcc) {
             return Some((big(bytes, at + 7, 2)?, big(bytes, at + 5, 2)?));
         }
-        at += 2 + big(bytes, at + 2, 2)? as usize;
+        // Fill bytes may come before a segment.
+        at += if kind == 0xff { 1 } else { 2 + big(bytes, at + 2, 2)? as usize };
     }
     None
 }

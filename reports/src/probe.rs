@@ -105,9 +105,10 @@ impl Probe {
         let difference = 100.0 * (p - a);
         let low = difference - side(p - p_low, a_high - a);
         let high = difference + side(p_high - p, a - a_low);
-        let begin = match low > 0.0 {
-            true => "Recall predicts right answers",
-            false => "It is open whether recall predicts right answers; ask more --questions",
+        let begin = match (low > 0.0, high < 0.0) {
+            (true, _) => "Recall predicts right answers",
+            (_, true) => "Recall predicts wrong answers; look at them with --json",
+            _ => "It is open whether recall predicts right answers; ask more --questions",
         };
         format!(
             "{begin}: a fact in the context changes their share by {difference:+.0} points (95 % \
@@ -181,7 +182,7 @@ mod tests {
             "Recall predicts right answers: a fact in the context changes their share by +100 points \
              (95 % interval +61 to +100)."
         );
-        assert!(concluded((0, 10), (10, 0)).starts_with("It is open whether"));
+        assert!(concluded((0, 10), (10, 0)).starts_with("Recall predicts wrong answers"));
         assert!(concluded((5, 5), (5, 5)).starts_with("It is open whether"));
         assert!(
             concluded((5, 5), (0, 0))

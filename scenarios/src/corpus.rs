@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 use ctxbench_util::files::{self, FileError};
@@ -137,8 +138,7 @@ impl Corpus {
             let chunks = files.chunks(share);
             let find = |files: &'_ [PathBuf]| files.iter().flat_map(parts).map(absolute).collect();
             let found: Vec<_> = chunks.map(|files| scope.spawn(move || find(files))).collect();
-            // A search that panicked found nothing.
-            let found = found.into_iter().map(|t| t.join().unwrap_or_default());
+            let found = found.into_iter().map(|t| t.join().unwrap_or_else(|e| resume_unwind(e)));
             found.collect::<Vec<Vec<PathBuf>>>().concat().into_iter().collect()
         });
         Corpus { files, parts, searched, unread: Vec::new() }

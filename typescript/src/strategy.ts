@@ -90,8 +90,8 @@ export type Options<D extends Dialect> = {
   version?: string;
   dialect?: D;
   scope?: 'state' | 'request';
-  /** The function is also asked when time passes, or when the user asks for a compaction. */
-  moments?: ('idle' | 'manual')[];
+  /** The function is also asked when time passes, when the user asks for a compaction, or after a turn. */
+  moments?: ('idle' | 'manual' | 'afterTurn')[];
 };
 
 /** A strategy that is one function. */

@@ -40,9 +40,12 @@ impl ImageRule {
     /// <https://ai.google.dev/gemini-api/docs/tokens>, and since Gemini 3
     /// <https://ai.google.dev/gemini-api/docs/media-resolution>.
     pub(super) fn for_model(provider: Provider, name: &str) -> Option<ImageRule> {
-        let small = ["mini", "nano"].iter().any(|word| name.contains(word));
+        let has = |part: &str| name.contains(part);
         Some(match (provider, version(name).unwrap_or_default()) {
-            (Provider::Openai, _) if small => ImageRule::patches(32.0, 1_536.0, 1.62),
+            (Provider::Openai, _) if has("o4-mini") => ImageRule::patches(32.0, 1_536.0, 1.72),
+            (Provider::Openai, _) if has("nano") => ImageRule::patches(32.0, 1_536.0, 2.46),
+            (Provider::Openai, _) if has("mini") => ImageRule::patches(32.0, 1_536.0, 1.62),
+            (Provider::Openai, _) if has("o1") || has("o3") => ImageRule::tiles(75.0, 150.0),
             (Provider::Openai, 6_00..) => ImageRule::patches(32.0, f64::INFINITY, 1.2),
             (Provider::Openai, 5_04..) => ImageRule::patches(32.0, 10_000.0, 1.2),
             (Provider::Openai, 5_00..) => ImageRule::tiles(70.0, 140.0),
@@ -57,14 +60,18 @@ impl ImageRule {
     /// Returns the tokens of an image of this width and height in pixels.
     pub(super) fn tokens(self, (width, height): (u32, u32)) -> u64 {
         let (width, height) = (f64::from(width), f64::from(height));
-        let squares =
-            |scale: f64| (width * scale / self.side).ceil() * (height * scale / self.side).ceil();
+        let squares = |scale: f64| self.count(width * scale) * self.count(height * scale);
         let longest = self.longest / width.max(height);
         let mut scale = longest.min(self.shortest / width.min(height)).min(1.0);
         if squares(scale) > self.most {
             scale = scale.min((self.most / (width * height)).sqrt() * self.side);
         }
         (self.base + self.each * squares(scale).min(self.most)).ceil() as u64
+    }
+
+    /// Returns the number of squares along a side. Rounding must not add one.
+    fn count(self, pixels: f64) -> f64 {
+        (pixels / self.side - 1e-6).ceil()
     }
 
     /// Multiplies the tokens of every image.
@@ -103,6 +110,10 @@ mod tests {
         assert_eq!(tokens("gpt-5.1", 1_024, 1_024), 630);
         // 32 × 32 squares.
         assert_eq!(tokens("gpt-5-mini", 1_024, 1_024), 1_659);
+        assert_eq!(tokens("o4-mini", 1_024, 1_024), 1_762);
+        assert_eq!(tokens("o3", 1_024, 1_024), 675);
+        // Shrunk to 1,568 pixels, 56 squares, though 2,070 × (1,568 ÷ 2,070) is a little more.
+        assert_eq!(tokens("claude-sonnet-4-5", 2_070, 100), 56 * 3);
         assert_eq!(tokens("gemini-2.5-pro", 1_500, 700), 516);
         assert_eq!(tokens("gemini-3-flash-preview", 1_500, 700), 1_120);
         assert_eq!(tokens("deepseek-chat", 1_500, 700), 1_600);

@@ -119,13 +119,16 @@ impl BilledCalls {
     }
 }
 
+/// Maximum number of sessions that are compared for each message: the longest that have it.
+const OWNERS: usize = 8;
+
 /// Bills each call to the longest session that has it, the one with the most replies, and names this
 /// session as the one that each group of sessions with the same calls is counted as. Sessions in
 /// which nine tenths of the messages are the same are a group, too, whatever their ids and times.
 pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
     let mut billed = BilledCalls::default();
     let mut groups = Groups((0..sessions.len()).collect());
-    let mut said: HashMap<u64, usize> = HashMap::new();
+    let mut said: HashMap<u64, Vec<usize>> = HashMap::new();
     let mut order: Vec<usize> = (0..sessions.len()).collect();
     order.sort_by_key(|at| Reverse(calls[*at].replies));
     for at in order.iter().copied() {
@@ -133,7 +136,11 @@ pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
         elsewhere.values().for_each(|by| groups.join(at, *by));
         let mut same: BTreeMap<usize, usize> = BTreeMap::new();
         for hash in &calls[at].said {
-            *same.entry(*said.entry(*hash).or_insert(at)).or_default() += 1;
+            let owners = said.entry(*hash).or_default();
+            owners.iter().for_each(|by| *same.entry(*by).or_default() += 1);
+            if owners.len() < OWNERS {
+                owners.push(at);
+            }
         }
         let size = |at: usize| calls[at].said.len();
         same.retain(|by, n| 10 * *n >= 9 * size(at).max(size(*by)));

@@ -1,7 +1,8 @@
 //! Decides whether a text states a literal or only lists it.
 //!
-//! A text states a literal in a sentence that shares terms with a line that showed it, or by a copy of
-//! that line or of what surrounded it. A list does neither: its terms do not follow each other as in
+//! A text states a literal in a sentence that shares terms with a line that showed it, by a copy of
+//! that line or of what surrounded it, or alone on a line. A literal with a blank in it states itself.
+//! A list does neither: its terms do not follow each other as in
 //! the session's texts. The limits were chosen on three recordings with real summaries; see
 //! docs/recall.md.
 
@@ -38,7 +39,7 @@ const WORD: usize = 3;
 /// Maximum number of showings and of occurrences per literal. The first ones count.
 const MOST: usize = 32;
 
-/// Maximum number of literals that a text states alone on their lines. The first ones count.
+/// Maximum number of lines with a single word that state it. The first ones of a text count.
 const ALONE: usize = 32;
 
 /// Usual pairs: a short and another word that follow each other in the texts of a session.
@@ -145,10 +146,13 @@ impl StatedLiteral {
 
     /// Returns whether the literal is alone on a line.
     fn is_alone_in(&self, text: &WrittenText<'_>) -> bool {
-        text.alone.iter().any(|alone| {
-            let at = alone.find(&self.folded);
-            at.is_some_and(|at| is_whole(alone, at, self.folded.len()))
-        })
+        let is_end = |line: &str| {
+            let before = line.trim_end_matches(is_mark).strip_suffix(self.folded.as_str());
+            before.is_some_and(|path| {
+                path.trim_start_matches(is_mark).is_empty() || path.ends_with('/')
+            })
+        };
+        text.alone.iter().any(|line| is_end(line))
     }
 }
 
@@ -204,6 +208,11 @@ fn pairs(text: &str) -> impl Iterator<Item = Pair> {
     })
 }
 
+/// Returns whether a character can be around a word without being part of it.
+fn is_mark(c: char) -> bool {
+    !c.is_alphanumeric() && c != '/'
+}
+
 /// Returns whether `at..at + len` is not only a part of a longer name.
 fn is_whole(text: &str, at: usize, len: usize) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
@@ -254,6 +263,8 @@ mod tests {
         assert!(is_stated(&[code], "Settings:\n- `retry_limit`\n- x"), "alone on a line");
         let (many, far) = ("- other_setting\n".repeat(ALONE), "- retry_limit");
         assert!(!is_stated(&[code], &format!("{many}{far}")), "one of many lines");
+        assert!(is_stated(&[code], "Files:\n- src/retry_limit"), "the end of a path");
+        assert!(!is_stated(&[code], "Terms:\nconfig,retry_limit,network"), "a list with commas");
         let line = "let retry_limit = config.read(\"network\");";
         let among = format!("Parser tokenizer {line} evaluator Compiler backend");
         assert!(is_stated(&[code], &among), "a copied line");

@@ -194,7 +194,7 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
             (folders::places().iter().filter(is_own))
                 .map(|(agent, place)| format!("\n  {agent:<12} {}", place.display()))
                 .collect::<String>(),
-            others(&found, &names)
+            others(&found)
         );
     }
     if sessions.is_empty() && args.product.is_empty() {
@@ -207,16 +207,17 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
     Ok((sessions, skipped))
 }
 
-/// Names the agents with sessions but without settings to try, in a line of its own.
-fn others(found: &[(&str, PathBuf)], names: &[&str]) -> String {
+/// Names the agents with folders but without settings to try, in a separate line.
+fn others(found: &[(&str, PathBuf)]) -> String {
     let mut others: Vec<&str> = found.iter().map(|(agent, _)| *agent).collect();
-    others.retain(|agent| !names.contains(agent));
+    let has_knobs = |agent: &str| all().any(|d| d.name == agent && d.knobs().next().is_some());
+    others.retain(|agent| !has_knobs(agent));
     others.dedup();
     if others.is_empty() {
         return String::new();
     }
     format!(
-        "\nThere are sessions of {}, whose settings cannot be tried here. `ctxbench list sessions` \
+        "\nThere are folders of {}, whose settings cannot be tried here. `ctxbench list sessions` \
          lists them, and `ctxbench explain FILE --next` shows the cost of a compaction.",
         others.join(", ")
     )

@@ -18,7 +18,7 @@ use ctxbench_strategies::Spec;
 
 use super::specs::Chosen;
 use super::summarizer::CassetteFile;
-use super::values::{many, tokens};
+use super::values::{count, many, tokens, usd};
 use super::{CheckFailed, corpus, print, print_json};
 use crate::choice::Choice;
 
@@ -50,13 +50,13 @@ pub(crate) struct ProbeArgs {
     cassette: CassetteFile,
     /// Number of questions about the contexts of each strategy
     #[arg(long, value_name = "N", default_value_t = 20)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(value_parser = count)]
     questions: u64,
     /// Seed of the choice of questions
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Ask nothing if the estimate is higher, USD
-    #[arg(long, value_name = "USD", default_value_t = 1.0)]
+    #[arg(long, value_name = "USD", default_value_t = 1.0, value_parser = usd)]
     max_usd: f64,
     /// Context window in tokens (default: the program's for the model)
     #[arg(long, value_parser = tokens)]
@@ -94,7 +94,8 @@ pub(crate) fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
     if chosen.is_empty() {
         bail!(
             "no question: no need with one exact literal was reached by all strategies; expected a \
-             session with facts (`ctxbench run SESSION` shows its recall)"
+             session with facts (`ctxbench run SESSION` shows its recall){}",
+            notes.iter().map(|note| format!("\n{note}")).collect::<String>()
         );
     }
     let pairs: Vec<(usize, &RowContext)> = chosen

@@ -66,8 +66,8 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         prices.for_each(|line| report!("note: {line}"));
         out.notes.iter().chain(&left_out).for_each(|line| report!("note: {line}"));
         match is_search {
+            // The folders of agents also have other files, which nobody asked for.
             true => report!("{}", out.summary_by_agent()),
-            // The folders of agents also have other files.
             false => skipped.report_all(),
         }
         Ok(())
@@ -174,7 +174,9 @@ impl Out {
 
     /// Returns the number of sessions of each agent, and commands for them.
     fn summary_by_agent(&self) -> String {
-        let all = self.agents.iter().map(|(agent, n)| format!("{n} of {agent}"));
+        let name =
+            |agent: &str| if agent.is_empty() { "an unknown agent" } else { agent }.to_string();
+        let all = self.agents.iter().map(|(agent, n)| format!("{n} of {}", name(agent)));
         format!(
             "{}. Contents of a session: ctxbench explain PATH --contents. Cost of its next message, \
              compacted or not: ctxbench explain PATH --next. Your settings: ctxbench advise.",

@@ -24,6 +24,12 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "expected a whole number above 0, such as 10".into())
 }
 
+/// Parses an amount of dollars.
+pub(crate) fn usd(text: &str) -> Result<f64, String> {
+    let amount = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd >= 0.0);
+    amount.ok_or_else(|| "expected dollars, such as 0.5".into())
+}
+
 /// Parses a range of percentages such as 29..92, and returns it for people.
 pub(crate) fn used(text: &str) -> Result<String, String> {
     let range = text.split_once("..").and_then(|(low, high)| {

@@ -88,8 +88,13 @@ impl GateReport {
         let (scenario, label) = failed.row.split_once(" × ")?;
         // A model or a summarizer may follow.
         let label = label.split(" × ").next()?.split(" [").next()?;
-        let quoted = |t: &str| if t.contains([' ', '"']) { format!("'{t}'") } else { t.into() };
-        let (scenario, label, dir) = (quoted(scenario), quoted(label), results.display());
+        let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,%+@".contains(c);
+        let quoted = |t: &str| match t.chars().all(is_plain) {
+            true => t.to_string(),
+            false => format!("'{}'", t.replace('\'', r"'\''")),
+        };
+        let dir = quoted(&results.display().to_string());
+        let (scenario, label) = (quoted(scenario), quoted(label));
         let page = format!("\nAll requests: {dir}/index.html");
         let page = if results.is_dir() { page } else { String::new() };
         Some(format!(

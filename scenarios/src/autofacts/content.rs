@@ -115,9 +115,25 @@ fn files(call: &ToolUse) -> Vec<String> {
 
 /// Returns the commands of a command line that read files.
 fn reading(line: &str) -> impl Iterator<Item = &str> {
-    line.split(['&', '|', ';', '\n']).map(str::trim).filter(|command| {
-        let program = command.strip_prefix("git ").unwrap_or(command).split(' ').next();
-        let writes = command.contains(" -i") || command.contains("> ") && !command.contains("2>");
+    let mut quote = None;
+    let commands = line.split(move |c: char| {
+        match quote {
+            Some(open) if open == c => quote = None,
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            _ => {}
+        }
+        quote.is_none() && matches!(c, '&' | '|' | ';' | '\n')
+    });
+    commands.map(str::trim).filter(|command| {
+        let mut words = command.split(' ').filter(|w| !w.is_empty());
+        let program = words.next().map(|program| match program {
+            "git" => words.clone().find(|w| !w.starts_with('-')).unwrap_or(program),
+            program => program,
+        });
+        let in_place = program == Some("sed") && words.any(|w| w.starts_with("-i"));
+        let is_output = |w: &str| w.starts_with('>') && !w.starts_with(">/dev/null") && w != ">&2";
+        let unquoted: String = command.split(['"', '\'']).step_by(2).collect();
+        let writes = in_place || unquoted.split(' ').any(is_output);
         program.is_some_and(|program| READERS.contains(&program)) && !writes
     })
 }

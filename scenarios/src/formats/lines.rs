@@ -78,7 +78,13 @@ pub(crate) fn damage(objects: usize, error: Option<&Error>, is_last: bool) -> Op
 /// Returns whether a warning reports a lost line, counters that are not believed or compactions that
 /// the file does not show, so that figures may be too low.
 pub fn is_about_damage(warning: &str) -> bool {
-    let told = [NOT_AN_OBJECT, "breaks off", plausible::IMPOSSIBLE, plausible::HIDDEN];
+    let told = [
+        NOT_AN_OBJECT,
+        "breaks off",
+        "not readable as JSON",
+        plausible::IMPOSSIBLE,
+        plausible::HIDDEN,
+    ];
     told.iter().any(|words| warning.contains(words))
 }
 

@@ -55,9 +55,8 @@ impl Recording {
 
     /// Notes that the document breaks off on a line.
     pub(super) fn cut_off(&mut self, file: &str, line: usize) {
-        let what = "the JSON breaks off here".to_string();
-        self.warnings.push(format!("{file}:{line}: {what}; what comes before it is used"));
-        self.broken.get_or_insert((line, what));
+        let what = "the JSON breaks off here; what comes before it is used";
+        self.warnings.push(format!("{file}:{line}: {what}"));
     }
 
     /// Links each step to the one before it in its conversation if the reader named no step. What

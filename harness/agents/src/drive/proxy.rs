@@ -31,7 +31,8 @@ impl FromStr for Proxy {
 
     /// Parses `NAME=exec:COMMAND`.
     fn from_str(text: &str) -> Result<Proxy, String> {
-        let expected = "expected NAME=exec:COMMAND, with {port} and {upstream} in the command";
+        let expected = "expected NAME=exec:COMMAND, NAME of letters, digits, `-`, `_` and `.`, with \
+                        {port} and {upstream} in the command";
         let (name, command) = text.split_once("=exec:").ok_or(expected)?;
         let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let command_parts = shlex::split(command).filter(|parts| !parts.is_empty());
@@ -79,7 +80,7 @@ impl RunningProxy {
         tokio::select! {
             () = listens => Ok(()),
             why = running.ended() => Err(why),
-            () = sleep(limit) => Err(format!("the proxy {name} does not listen on port {port}")),
+            () = sleep(limit) => Err(format!("the proxy {name} does not listen on port {port}; --timeout waits longer")),
         }
         .map(|()| running)
     }

@@ -117,7 +117,8 @@ fn json_of(source: &Source<'_>, path: &Path, notes: &mut Recording) -> Option<Va
     file.mend().into_iter().for_each(|line| notes.cut_off(file.name(), line));
     let read = escapes::from_str(&file.text().ok()?);
     if let Err(e) = &read {
-        notes.leave_out(file.name(), e.line().max(1), format!("not readable as JSON ({e})"));
+        let (name, line) = (file.name(), e.line().max(1));
+        notes.warnings.push(format!("{name}:{line}: not readable as JSON ({e}); left out"));
     }
     read.ok()
 }

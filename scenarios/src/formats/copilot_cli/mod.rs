@@ -194,7 +194,7 @@ impl EventReader {
         for request in self.requests.drain(..) {
             let name =
                 format!("{} row {:?}", self.session, request.get("rowid").and_then(Value::as_i64));
-            let (model, stamp) = (string(&request, "model"), string(&request, "created_at"));
+            let (model, stamp) = (string(&request, "model"), messages::stamp(&request));
             let reply = RecordingReply::of_counters(name, model, counters(&request));
             self.reader.out.steps.push(RecordingStep::of_call(line, stamp, reply));
         }

@@ -46,7 +46,7 @@ pub(in super::super) fn take_inside(
     let kind = |i: &Map<String, Value>| string(i, "type").unwrap_or_default();
     let answer = all.iter().rposition(|(i, _)| kind(i) == "message");
     let of_call = reply.counters.clone().unwrap_or_default().billing;
-    let inside = Billing { web_searches: 0, call_id: None, ..of_call.clone() };
+    let inside = Billing { web_searches: 0, call_id: None, told_usd: None, ..of_call.clone() };
     let compaction = |reply: Option<Box<RecordingReply>>| {
         let counted = reply.as_ref().and_then(|r| r.counters.as_ref().ok());
         let compaction = RecordingCompaction {
