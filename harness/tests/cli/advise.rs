@@ -322,7 +322,7 @@ fn sessions_of_all_agents_are_found_on_every_system() {
     assert!(!listed.stderr.contains("no session in"), "{}", listed.stderr);
 
     let advice = at_home(&here, "advise").fails_with(2);
-    let others = "sessions of copilot-vscode, cursor, cline, openclaw, goose, droid, zed, whose";
+    let others = "folders of copilot-vscode, cursor, cline, openclaw, goose, droid, zed, whose";
     advice.stderr_contains(&["no sessions found to advise on", others, "`ctxbench list sessions`"]);
     at_home(&here, "advise --product claude-code").fails_with(2);
 
