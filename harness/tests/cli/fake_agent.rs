@@ -164,7 +164,7 @@ fn drive_through_a_proxy_measures_what_the_proxy_sends() {
     for part in ["the proxy short ended with exit status: 1", "the cellar is flooded"] {
         assert!(failed.contains(part), "{failed}");
     }
-    let wrong = "expected NAME=exec:COMMAND, with {port} and {upstream} in the command";
+    let wrong = "with {port} and {upstream} in the command";
     here.fails(&format!("drive small.jsonl {agent} --proxy short=exec:cat"), 2, &[wrong]);
 }
 
