@@ -87,26 +87,64 @@ def words(text):
     return {w.lower() for w in re.findall(r"[^\W_]+", text) if len(w.encode()) >= 3}
 
 
+def terms(text):
+    """The words of a text without case and the punctuation around them."""
+    for word in text.split():
+        word = re.sub(r"^[\W_]+|[\W_]+$", "", word)
+        if word:
+            yield word.lower(), len(word.encode())
+
+
+def neighbors(text):
+    """The pairs of words of which one has five bytes, and whether the other has at most five."""
+    last = None
+    for word, size in terms(text):
+        if last and max(size, last[1]) >= 5:
+            yield (last[0], word), min(size, last[1]) <= 5
+        last = word, size
+
+
+def pairs_near(around):
+    return {pair for side in around.split("\n", 1) for pair, _ in neighbors(side)}
+
+
+def usage(recorded):
+    return {pair for text in recorded for pair, has_short in neighbors(text) if has_short}
+
+
 class Showings:
     """Where the recorded texts show a literal, and whether another text says it."""
 
-    def __init__(self, literal, recorded):
-        self.literal, self.places = folded(literal), []
+    def __init__(self, literal, recorded, usual):
+        self.literal, self.places, self.usual = folded(literal), [], usual
+        self.is_statement = len(literal.split()) > 1
         for text in recorded:
             at = text.find(literal)
             if at < 0 or not literal or len(self.places) == 32:
                 continue
             start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
             line = text[start : end if end >= 0 else None]
-            place = (words(near(line, at - start, len(literal))), words(near(text, at, len(literal))))
+            own = near(line, at - start, len(literal))
+            place = (words(own), words(near(text, at, len(literal))), pairs_near(own))
             if place not in self.places:
                 self.places.append(place)
 
-    def said_in(self, text):
+    def alone_in(self, raw):
+        lines = (line.lstrip("-* \t").strip() for line in raw.splitlines())
+        alone = [line for line in lines if line and not re.search(r"\s", line)][:32]
+        for line in map(folded, alone):
+            line = re.sub(r"[^\w/]+$|_+$", "", line)
+            if line.endswith(self.literal):
+                path = line[: len(line) - len(self.literal)]
+                if path.endswith("/") or not re.sub(r"^[^\w/]+", "", path):
+                    return True
+        return False
+
+    def said_in(self, text, raw):
         ats = [m.start() for m in re.finditer(f"(?={re.escape(self.literal)})", text)]
         if not self.places or not ats:
             return True
-        return any(self.said_at(text, at) for at in ats[:32])
+        return any(self.said_at(text, at) for at in ats[:32]) or self.alone_in(raw)
 
     def said_at(self, text, at):
         end = at + len(self.literal)
@@ -114,12 +152,14 @@ class Showings:
             if text[edge - 1 : edge].isalnum() and edge > 0 and text[edge : edge + 1].isalnum():
                 return False
         around = near(text, at, len(self.literal))
-        short = {w for w in around.split() if len(w.encode()) <= 5 and any(map(str.isalpha, w))}
-        sentence, found = len(short) >= len(around.split()) / 5, words(around)
-        return any(
+        found, pairs = words(around), pairs_near(around)
+        usual = len(pairs & self.usual)
+        sentence = usual and usual >= 0.15 * min(len(self.usual) / 20_000, 1) * len(pairs)
+        return self.is_statement or any(
             sentence and len(line & found) >= min(2, (len(line) + 1) // 2)
             or len(copy) >= 2 and len(copy & found) >= 0.8 * len(copy)
-            for line, copy in self.places
+            or len(of_line) >= 2 and len(of_line & pairs) >= 0.8 * len(of_line)
+            for line, copy, of_line in self.places
         )
 
 
@@ -165,8 +205,9 @@ class Window:
         self.session, self.texts = session, texts
         self.forms, self.recorded = {}, set(session.recorded)
         self.units = {(f["id"], n): (f, u) for f in session.facts for n, u in enumerate(units(f))}
+        usual = usage(session.recorded)
         self.showings = {
-            u: Showings(u, session.prose) for _, u in self.units.values() if isinstance(u, str)
+            u: Showings(u, session.prose, usual) for _, u in self.units.values() if isinstance(u, str)
         }
 
     def text(self, item):
@@ -182,7 +223,7 @@ class Window:
         return {
             key for key, (_, unit) in self.units.items()
             if form.carries(unit)
-            and (is_recorded or isinstance(unit, tuple) or self.showings[unit].said_in(form.folded))
+            and (is_recorded or isinstance(unit, tuple) or self.showings[unit].said_in(form.folded, form.text))
         }
 
     def follow(self, lines):
