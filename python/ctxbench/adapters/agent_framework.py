@@ -34,6 +34,7 @@ from agent_framework import (
 )
 
 from ctxbench import Context, ModelError, Session, Strategy
+from ctxbench.adapters import unseen
 
 
 class AgentFramework(Strategy):
@@ -65,10 +66,7 @@ class AgentFramework(Strategy):
     def take(self, ctx: Context) -> None:
         """Appends what entered since the last call."""
         self.ctx = ctx
-        self.known |= set(ctx.new_ids)
-        added = [m for m in ctx.messages if m["id"] not in self.known]
-        self.known |= {m["id"] for m in added}
-        self.messages += map(message, added)
+        self.messages += map(message, unseen(ctx, self.known))
 
     def entry(self, m: Message) -> Any:
         """What ctxbench is told of it: an id, or new text."""

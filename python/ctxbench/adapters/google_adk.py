@@ -27,6 +27,7 @@ from google.genai import types
 from pydantic import PrivateAttr
 
 from ctxbench import Context, Session, Strategy
+from ctxbench.adapters import unseen
 
 AGENT = "agent"
 
@@ -101,11 +102,8 @@ class GoogleAdk(Strategy):
 
     def take(self, ctx: Context) -> None:
         self.ctx = ctx
-        self.seen |= set(ctx.new_ids)
-        for m in ctx.messages:
-            if m["id"] not in self.seen:
-                self.seen.add(m["id"])
-                self.log.events.append(self.event(m))
+        for m in unseen(ctx, self.seen):
+            self.log.events.append(self.event(m))
         last = next((e for e in reversed(self.log.events) if e.author == AGENT), None)
         if last and ctx.request_tokens:
             used = types.GenerateContentResponseUsageMetadata

@@ -18,6 +18,7 @@ from llama_index.core.memory import ChatMemoryBuffer, ChatSummaryMemoryBuffer, M
 from pydantic import PrivateAttr
 
 from ctxbench import Context, Session, Strategy
+from ctxbench.adapters import unseen
 
 
 class Model(CustomLLM):
@@ -68,15 +69,12 @@ class LlamaIndex(Strategy):
 
     def take(self, ctx: Context) -> None:
         self.ctx = ctx
-        self.seen |= set(ctx.new_ids)
-        for m in ctx.messages:
-            if m["id"] not in self.seen:
-                self.seen.add(m["id"])
-                more = {"id": m["id"], "tool_calls": m.get("tool_calls")}
-                if m["role"] == "tool":
-                    more["tool_call_id"] = m["tool_call_id"]
-                made = [TextBlock(text=text(m.get("content")))]
-                self.memory.put(ChatMessage(role=m["role"], blocks=made, additional_kwargs=more))
+        for m in unseen(ctx, self.seen):
+            more = {"id": m["id"], "tool_calls": m.get("tool_calls")}
+            if m["role"] == "tool":
+                more["tool_call_id"] = m["tool_call_id"]
+            made = [TextBlock(text=text(m.get("content")))]
+            self.memory.put(ChatMessage(role=m["role"], blocks=made, additional_kwargs=more))
 
     def entry(self, m: Any) -> Any:
         if (name := m.additional_kwargs.get("id")) is not None:

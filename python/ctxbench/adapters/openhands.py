@@ -38,6 +38,7 @@ from openhands.sdk.tool.schema import Action, Observation
 from pydantic import PrivateAttr
 
 from ctxbench import Context, ModelError, Session, Strategy
+from ctxbench.adapters import unseen
 
 
 class Model(LLM):
@@ -121,11 +122,8 @@ class OpenHands(Strategy):
     def take(self, ctx: Context) -> None:
         """Appends to the log what entered since the last call."""
         self.ctx = ctx
-        self.known |= set(ctx.new_ids)
-        for m in ctx.messages:
-            if m["id"] not in self.known:
-                self.known.add(m["id"])
-                self.events += self.told(m)
+        for m in unseen(ctx, self.known):
+            self.events += self.told(m)
 
     def told(self, m: dict[str, Any]) -> list[Any]:
         """A message as events; `m7/1` is the second call of `m7`."""

@@ -25,6 +25,7 @@ from semantic_kernel.contents import (
 from pydantic import PrivateAttr
 
 from ctxbench import Context, Session, Strategy
+from ctxbench.adapters import unseen
 
 
 class Service(ChatCompletionClientBase):
@@ -64,11 +65,8 @@ class SemanticKernel(Strategy):
 
     def take(self, ctx: Context) -> None:
         self.ctx = ctx
-        self.seen |= set(ctx.new_ids)
-        for m in ctx.messages:
-            if m["id"] not in self.seen:
-                self.seen.add(m["id"])
-                self.history.messages.append(message(m))
+        for m in unseen(ctx, self.seen):
+            self.history.messages.append(message(m))
 
     def entry(self, m: Any) -> Any:
         if (name := m.metadata.get("id")) is not None:

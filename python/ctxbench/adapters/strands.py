@@ -20,6 +20,7 @@ from strands.agent.conversation_manager import (
 from strands.types.exceptions import ContextWindowOverflowException
 
 from ctxbench import Context, Session, Strategy
+from ctxbench.adapters import unseen
 
 
 class Strands(Strategy):
@@ -66,13 +67,10 @@ class Strands(Strategy):
 
     def take(self, ctx: Context) -> None:
         self.ctx = ctx
-        self.seen |= set(ctx.new_ids)
-        for m in ctx.messages:
-            if m["id"] not in self.seen:
-                self.seen.add(m["id"])
-                made = {"role": m["role"], "content": blocks(m["content"])}
-                self.known[id(made)] = made, m["id"], repr(made["content"])
-                self.agent.messages.append(made)
+        for m in unseen(ctx, self.seen):
+            made = {"role": m["role"], "content": blocks(m["content"])}
+            self.known[id(made)] = made, m["id"], repr(made["content"])
+            self.agent.messages.append(made)
 
     def entries(self) -> list[Any]:
         return [self.entry(m) for m in self.agent.messages]
