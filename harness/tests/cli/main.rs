@@ -23,6 +23,7 @@ mod cmd;
 mod collector;
 mod config;
 mod corpora;
+mod described_agent;
 mod determinism;
 mod embedding;
 mod exec;
