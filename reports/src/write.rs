@@ -231,7 +231,13 @@ impl NewResults {
             let _ = fs::remove_file(dir.join(name));
         }
         mark(dir, new.iter())?;
-        let _ = fs::remove_file(dir.join(UNFINISHED));
+        let unfinished = dir.join(UNFINISHED);
+        match fs::remove_file(&unfinished) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(unwritten(&unfinished, "remove it")(e).into());
+            }
+            _ => {}
+        }
         Ok(fs::remove_dir_all(temp).map_err(unwritten(temp, "remove it"))?)
     }
 }

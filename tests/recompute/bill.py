@@ -157,7 +157,7 @@ def codex(path):
             if total and total == before:
                 continue
             key, before = (before, total, tuple(sorted(u.items()))), total
-            # The same call, in the newer record.
+            # The newer record has this call already.
             if tuple(sorted(u.items())) in records:
                 continue
         else:

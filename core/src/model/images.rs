@@ -51,7 +51,7 @@ impl ImageRule {
             (Provider::Openai, 5_00..) => ImageRule::tiles(70.0, 140.0),
             (Provider::Openai, _) => ImageRule::tiles(85.0, 170.0),
             (Provider::Gemini, ..3_00) => ImageRule::patches(768.0, f64::INFINITY, 258.0),
-            // The same in every size.
+            // Whatever its size.
             (Provider::Gemini, _) => ImageRule::tiles(1_120.0, 0.0),
             _ => return None,
         })

@@ -51,8 +51,8 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
 pub struct SessionCalls {
     /// Hashes of its calls, each once; of a recording without calls, that of its content.
     hashes: BTreeSet<u64>,
-    /// Smallest hashes of what was said in a recording, a sample that copies share.
-    said: Vec<u64>,
+    /// Smallest hashes of the messages of a recording, a sample that copies share.
+    messages: Vec<u64>,
     replies: usize,
 }
 
@@ -71,8 +71,8 @@ impl SessionCalls {
         }
         let is_reply = |e: &&Entry| matches!(e, Entry::Assistant(a) if a.agent.is_none());
         let replies = session.entries.iter().filter(is_reply).count();
-        let said: BTreeSet<u64> = said_hashes(session).filter(|_| is_recording).collect();
-        SessionCalls { hashes, said: said.into_iter().take(SAMPLE).collect(), replies }
+        let messages: BTreeSet<u64> = message_hashes(session).filter(|_| is_recording).collect();
+        SessionCalls { hashes, messages: messages.into_iter().take(SAMPLE).collect(), replies }
     }
 
     /// Returns the hashes that copies of the session have, too.
@@ -81,17 +81,17 @@ impl SessionCalls {
     }
 }
 
-/// Hashes what was said in a session, and when it began.
+/// Hashes the messages of a session, and when it began.
 fn whole_hash(session: &Session) -> u64 {
-    let said: Vec<u64> = said_hashes(session).collect();
-    content_hash(format!("{:?} {said:?}", session.header.started).as_bytes())
+    let messages: Vec<u64> = message_hashes(session).collect();
+    content_hash(format!("{:?} {messages:?}", session.header.started).as_bytes())
 }
 
-/// Most hashes of what was said that a session keeps.
+/// Maximum number of hashes of messages that a session keeps.
 const SAMPLE: usize = 64;
 
 /// Hashes role, texts, calls and results of each message, without ids and times.
-fn said_hashes(session: &Session) -> impl Iterator<Item = u64> {
+fn message_hashes(session: &Session) -> impl Iterator<Item = u64> {
     let unnamed = |part| match part {
         Part::Call(call) => Part::Call(ToolCall { id: "".into(), ..call }),
         other => other,
@@ -128,21 +128,21 @@ const OWNERS: usize = 8;
 pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
     let mut billed = BilledCalls::default();
     let mut groups = Groups((0..sessions.len()).collect());
-    let mut said: HashMap<u64, Vec<usize>> = HashMap::new();
+    let mut messages: HashMap<u64, Vec<usize>> = HashMap::new();
     let mut order: Vec<usize> = (0..sessions.len()).collect();
     order.sort_by_key(|at| Reverse(calls[*at].replies));
     for at in order.iter().copied() {
         let elsewhere = billed.bill(at, calls[at].hashes());
         elsewhere.values().for_each(|by| groups.join(at, *by));
         let mut same: BTreeMap<usize, usize> = BTreeMap::new();
-        for hash in &calls[at].said {
-            let owners = said.entry(*hash).or_default();
+        for hash in &calls[at].messages {
+            let owners = messages.entry(*hash).or_default();
             owners.iter().for_each(|by| *same.entry(*by).or_default() += 1);
             if owners.len() < OWNERS {
                 owners.push(at);
             }
         }
-        let size = |at: usize| calls[at].said.len();
+        let size = |at: usize| calls[at].messages.len();
         same.retain(|by, n| 10 * *n >= 9 * size(at).max(size(*by)));
         same.keys().for_each(|by| groups.join(at, *by));
         sessions[at].billed_elsewhere = elsewhere.into_keys().collect();
@@ -218,7 +218,7 @@ mod tests {
 
     /// Twelve copies of one text with ids and times of their own, and one message that differs.
     #[test]
-    fn sessions_in_which_the_same_was_said_are_counted_once() {
+    fn sessions_with_equal_messages_are_counted_once() {
         let copy = |n: usize, text: &str| {
             let mut lines = vec![
                 format!(

@@ -194,7 +194,7 @@ mod tests {
         assert!(is_asked("the server listens on 8443", "8443"));
         assert!(!is_asked("8443", "8443"), "nothing around it");
         assert!(!is_asked("x = 8443", "8443"), "no words around it");
-        assert!(!is_asked("the port Main is main too", "Main"), "the same, folded");
+        assert!(!is_asked("the port Main is main too", "Main"), "twice, folded");
         assert!(!is_asked("an earlier line had this tool", "tool"), "the fixed text has it");
         let two = "the server listens on 8443\nthe server listens on 8080";
         assert!(!is_asked(two, "8443"), "two lines fit");

@@ -2,9 +2,8 @@
 //!
 //! A text states a literal in a sentence that shares terms with a line that showed it, by a copy of
 //! that line or of what surrounded it, or alone on a line. A literal with a blank in it states itself.
-//! A list does neither: its terms do not follow each other as in
-//! the session's texts. The limits were chosen on three recordings with real summaries; see
-//! docs/recall.md.
+//! A list states nothing: its terms do not follow each other as they do in the session. The limits
+//! were chosen on three recordings with real summaries; see docs/recall.md.
 
 use std::collections::HashSet;
 
@@ -18,13 +17,17 @@ const SPAN: usize = 100;
 /// Minimum number of near terms that a sentence shares with a line. Of a line with two, one is enough.
 const SHARED: usize = 2;
 
-/// Minimum share of usual pairs in a sentence, if the session has this number of different ones. Of a shorter session proportionally less is required, but at least one pair.
+/// Minimum share of usual pairs in a sentence, in a session with [`ALL_PAIRS`] of them. In a shorter
+/// one proportionally less is enough, but at least one pair.
 const USUAL: f64 = 0.15;
+
+/// Number of different usual pairs in a session that is long enough for the whole share.
 const ALL_PAIRS: f64 = 20_000.0;
 
-/// Maximum length of the short word of a usual pair, and minimum length of the longer word of any
-/// pair, bytes: `of the` is no pair.
+/// Maximum length of the short word of a usual pair, bytes.
 const SHORT: usize = 5;
+
+/// Minimum length of the longer word of a pair, bytes. So `of the` is no pair.
 const LONG: usize = 5;
 
 /// Share of the near terms, or of the pairs in a line, that a copy has.
@@ -49,6 +52,13 @@ pub(super) struct Usage(RapidHashSet<u32>);
 impl Usage {
     pub(super) fn add(&mut self, text: &str) {
         self.0.extend(pairs(text).filter(|pair| pair.has_short).map(|pair| pair.hash));
+    }
+
+    /// Returns whether enough of these pairs are usual.
+    fn is_of_sentence(&self, pairs: &HashSet<u32>) -> bool {
+        let usual = pairs.iter().filter(|pair| self.0.contains(pair)).count();
+        let limit = USUAL * (self.0.len() as f64 / ALL_PAIRS).min(1.0);
+        usual > 0 && usual as f64 >= limit * pairs.len() as f64
     }
 }
 
@@ -123,8 +133,8 @@ impl StatedLiteral {
         let is_stated_at = |at: usize| {
             is_found = true;
             let near = Near::new(folded, at, len);
-            let (is_sentence, words) = (near.is_sentence(text.usage), near.hashes());
-            let pairs = near.pairs();
+            let (words, pairs) = (near.hashes(), near.pairs());
+            let is_sentence = text.usage.is_of_sentence(&pairs);
             let shares = |showing: &Showing| {
                 let of = |known: &HashSet<u64>| known.intersection(&words).count();
                 let same = showing.pairs.intersection(&pairs).count();
@@ -135,8 +145,7 @@ impl StatedLiteral {
                     || copies(of(&showing.around), showing.around.len(), SHARED)
                     || copies(same, showing.pairs.len(), LINE_PAIRS)
             };
-            let is_whole = |at| is_whole(folded, at, len);
-            is_whole(at) && (self.is_statement || self.showings.iter().any(shares))
+            is_whole(folded, at, len) && (self.is_statement || self.showings.iter().any(shares))
         };
         self.showings.is_empty()
             || all.take(MOST).any(is_stated_at)
@@ -178,23 +187,16 @@ impl<'a> Near<'a> {
     fn pairs(&self) -> HashSet<u32> {
         self.0.iter().flat_map(|side| pairs(side)).map(|pair| pair.hash).collect()
     }
-
-    /// Returns whether enough pairs are usual in the session.
-    fn is_sentence(&self, usage: &Usage) -> bool {
-        let pairs = self.pairs();
-        let usual = pairs.iter().filter(|pair| usage.0.contains(pair)).count();
-        let limit = USUAL * (usage.0.len() as f64 / ALL_PAIRS).min(1.0);
-        usual > 0 && usual as f64 >= limit * pairs.len() as f64
-    }
 }
 
+/// Two words that follow each other.
 struct Pair {
     hash: u32,
     has_short: bool,
 }
 
-/// Returns each pair of neighbors in a text, without case and punctuation. One has at
-/// least [`LONG`] bytes.
+/// Returns each pair of neighbors in a text, without case and punctuation. One has at least [`LONG`]
+/// bytes.
 fn pairs(text: &str) -> impl Iterator<Item = Pair> {
     let words = text.split_whitespace().map(|w| w.trim_matches(|c: char| !c.is_alphanumeric()));
     let words = words.filter(|w| !w.is_empty());

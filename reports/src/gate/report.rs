@@ -88,13 +88,10 @@ impl GateReport {
         let (scenario, label) = failed.row.split_once(" × ")?;
         // A model or a summarizer may follow.
         let label = label.split(" × ").next()?.split(" [").next()?;
-        let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,%+@".contains(c);
-        let quoted = |t: &str| match t.chars().all(is_plain) {
-            true => t.to_string(),
-            false => format!("'{}'", t.replace('\'', r"'\''")),
-        };
-        let dir = quoted(&results.display().to_string());
-        let (scenario, label) = (quoted(scenario), quoted(label));
+        // A name with a NUL has no quotes and cannot be an argument.
+        let quoted = |t: &str| shlex::try_quote(t).map(String::from).ok();
+        let dir = quoted(&results.display().to_string())?;
+        let (scenario, label) = (quoted(scenario)?, quoted(label)?);
         let page = format!("\nAll requests: {dir}/index.html");
         let page = if results.is_dir() { page } else { String::new() };
         Some(format!(
