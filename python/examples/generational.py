@@ -36,7 +36,7 @@ class Generational(Strategy):
         if trigger:
             plan = self.shrink(ctx, used, int(ctx.model.window * LOW))
         else:
-            plan = self.plan(ctx, self.young, self.journal, False)
+            plan = self.plan(ctx, max(self.young, 1), self.journal, False)
             plan = plan if plan and self.is_due(ctx, used, plan) else None
         self.requested_at = ctx.now
         return self.answer(ctx, plan, trigger)
@@ -66,9 +66,9 @@ class Generational(Strategy):
         """The messages after a collection of all but the newest `young` replies."""
         messages = ctx.messages
         replies = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
-        if len(replies) <= max(young, 1):
+        if not replies or len(replies) <= young:
             return None
-        first = replies[-max(young, 1)]
+        first = replies[-young] if young else len(messages)
         asked = max(i for i, m in enumerate(messages) if is_asked(m))
         # Each piece: whether it stays, its messages, the lines of a journal.
         pieces: list[list] = []
@@ -82,7 +82,8 @@ class Generational(Strategy):
                 pieces[-1][2] += lines
             else:
                 pieces.append([is_journal(m), [m], lines])
-        pieces.append([True, messages[first:], []])
+        if first < len(messages):
+            pieces.append([True, messages[first:], []])
         empty = ctx.count_tokens([])
         overhead = self.size(ctx, "a") - 1
         sizes = [self.piece(ctx, p, empty, overhead) for p in pieces]
@@ -132,9 +133,11 @@ class Generational(Strategy):
     def shrink(self, ctx: Context, used: int, target: int) -> dict | None:
         """Collects with smaller and smaller limits, until the view has `target` tokens."""
         last = None
-        for step in range(STEPS):
-            budget = min(self.journal, ctx.model.window // 2) >> step
-            last = self.plan(ctx, self.young >> step, budget, step >= 2) or last
+        for step in range(2 * STEPS):
+            # In the second half even the newest reply becomes lines.
+            young = max(self.young >> step, 1) if step < STEPS else 0
+            budget = min(self.journal, ctx.model.window // 2) >> step % STEPS
+            last = self.plan(ctx, young, budget, step >= 2) or last
             if last and last["after"] <= target:
                 break
         return last if last and last["after"] < used else None

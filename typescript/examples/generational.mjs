@@ -29,7 +29,7 @@ class Generational {
       trigger = { check: 'before_request', believed: used, limit };
       plan = await this.#shrink(messages, ctx, used, Math.trunc(window * LOW), limits);
     } else {
-      plan = await this.#plan(messages, ctx, young, journal, false);
+      plan = await this.#plan(messages, ctx, Math.max(young, 1), journal, false);
       if (plan && !this.#isDue(ctx, used, plan, limits)) plan = undefined;
     }
     this.#requestedAt = ctx.now;
@@ -50,8 +50,8 @@ class Generational {
   /** The messages after a collection of all but the newest `young` replies. */
   async #plan(messages, ctx, young, budget, isTight) {
     const replies = messages.flatMap((m, i) => (isReply(m) ? [i] : []));
-    if (replies.length <= Math.max(young, 1)) return undefined;
-    const first = replies.at(-Math.max(young, 1));
+    if (!replies.length || replies.length <= young) return undefined;
+    const first = young ? replies.at(-young) : messages.length;
     const asked = messages.findLast(isAsked);
     const pieces = [];
     const known = new Set();
@@ -125,9 +125,11 @@ class Generational {
   /** Collects with smaller and smaller limits, until the view has `target` tokens. */
   async #shrink(messages, ctx, used, target, { young, journal }) {
     let last;
-    for (let step = 0; step < STEPS; step++) {
-      const budget = Math.min(journal, Math.trunc(ctx.model.window / 2)) >> step;
-      last = (await this.#plan(messages, ctx, young >> step, budget, step >= 2)) ?? last;
+    for (let step = 0; step < 2 * STEPS; step++) {
+      // In the second half even the newest reply becomes lines.
+      const fewer = step < STEPS ? Math.max(young >> step, 1) : 0;
+      const budget = Math.min(journal, Math.trunc(ctx.model.window / 2)) >> (step % STEPS);
+      last = (await this.#plan(messages, ctx, fewer, budget, step >= 2)) ?? last;
       if (last && last.after <= target) break;
     }
     return last && last.after < used ? last : undefined;

@@ -31,7 +31,8 @@ const LOW: f64 = 0.6;
 const HEADER: &str =
     "(Journal of earlier work: exact lines of messages, calls (>) and results; some are left out.)";
 
-/// Number of ever smaller views that are tried when the window is nearly full.
+/// Number of ever smaller views that are tried when the window is nearly full, with young replies and
+/// then without.
 const STEPS: u32 = 6;
 
 /// Minimum share of the view that a collection frees.
@@ -95,8 +96,8 @@ impl Generational {
     fn plan(&self, s: &Engine, young: usize, budget: u64, is_tight: bool) -> Option<Plan> {
         let blocks = s.context.blocks();
         let replies = step_starts(blocks);
-        let first = replies.len().checked_sub(young.max(1)).filter(|n| *n > 0)?;
-        let (old, new) = blocks.split_at(replies[first]);
+        let first = replies.len().checked_sub(young).filter(|n| *n > 0)?;
+        let (old, new) = blocks.split_at(replies.get(first).copied().unwrap_or(blocks.len()));
         let mut pieces = self.old_pieces(s, old, is_tight);
         pieces.push(Piece { kind: PieceKind::Shown, blocks: new.to_vec(), lines: Vec::new() });
         let counting = &s.model.counting;
@@ -195,9 +196,11 @@ impl Generational {
         let Settings { young, journal, .. } = self.settings;
         let target = target.saturating_sub(s.tools_tokens());
         let mut last = None;
-        for step in 0..STEPS {
-            let budget = journal.min(s.model.window / 2) >> step;
-            let plan = self.plan(s, young >> step, budget, step >= 2);
+        for step in 0..2 * STEPS {
+            // In the second half even the newest reply, whose results can be long, becomes lines.
+            let young = if step < STEPS { (young >> step).max(1) } else { 0 };
+            let budget = journal.min(s.model.window / 2) >> (step % STEPS);
+            let plan = self.plan(s, young, budget, step >= 2);
             let fits = plan.as_ref().is_some_and(|p| p.after <= target);
             last = plan.or(last);
             if fits {
@@ -218,7 +221,7 @@ impl Strategy for Generational {
         if used > limit {
             s.trigger("before_request", used, limit);
             self.shrink(s, (s.model.window as f64 * LOW) as u64);
-        } else if let Some(plan) = self.plan(s, young, journal, false)
+        } else if let Some(plan) = self.plan(s, young.max(1), journal, false)
             && self.is_due(s, &plan)
         {
             self.collect(s, plan);

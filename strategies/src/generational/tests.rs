@@ -97,6 +97,17 @@ fn a_refused_prompt_is_collected_with_smaller_limits() {
 }
 
 #[test]
+fn a_result_as_large_as_the_window_is_cut_to_its_newest_lines() {
+    let mut results: Vec<String> = (0..4).map(|i| result(i, 40)).collect();
+    // About 35,000 tokens; the window has 32,000.
+    results[2] = result(2, 1500);
+    let p = play("generational", session(&results, 99).scaled(0.16));
+    assert!(p.failures().is_empty(), "{:?}", p.failures());
+    let text = journal_of(p.last()).join("\n");
+    assert!(text.contains("value_2_1499 ") && !text.contains("value_2_1 "), "{text}");
+}
+
+#[test]
 fn a_rewind_restores_what_was_collected_after_it() {
     let results: Vec<String> = (0..8).map(|i| result(i, 40)).collect();
     let script =
