@@ -31,10 +31,10 @@ class Generational(Strategy):
         self.sizes: dict[str, int] = {}
 
     def context(self, ctx: Context) -> Keep | None:
-        used, limit = ctx.count_tokens(), int(ctx.model.window * HIGH)
+        used, limit = ctx.count_tokens(), share_of_window(ctx, HIGH)
         trigger = Trigger("before_request", used, limit) if used > limit else None
         if trigger:
-            plan = self.shrink(ctx, used, int(ctx.model.window * LOW))
+            plan = self.shrink(ctx, used, share_of_window(ctx, LOW))
         else:
             plan = self.plan(ctx, max(self.young, 1), self.journal, False)
             plan = plan if plan and self.is_due(ctx, used, plan) else None
@@ -44,8 +44,7 @@ class Generational(Strategy):
     def overflow(self, ctx: Context) -> Keep | None:
         if ctx.attempt > 4:
             return None
-        target = int(ctx.model.window * LOW / ctx.attempt)
-        plan = self.shrink(ctx, ctx.count_tokens(), target)
+        plan = self.shrink(ctx, ctx.count_tokens(), share_of_window(ctx, LOW / ctx.attempt))
         return self.answer(ctx, plan, None) if plan else None
 
     def answer(self, ctx: Context, plan: dict | None, trigger: Trigger | None) -> Keep | None:
@@ -55,7 +54,7 @@ class Generational(Strategy):
         ids = [m.get("id") for m in messages]
         journals = [i for i, m in enumerate(messages) if is_journal(m) and ids[i]]
         ends = [i for i in range(len(messages)) if ends_side(messages, i)][-2:]
-        marked = sorted({*journals[-1:], *ends}) if journals else []
+        marked = sorted({*journals[-1:], *(i for i in ends if ids[i])}) if journals else []
         named = ["system", *(ids[i] for i in marked)]
         marks = [Breakpoint(i, self.ttl) for i in named] if journals else None
         shown = messages if plan else None
@@ -148,6 +147,12 @@ class Generational(Strategy):
             found = text_of(m).split("\n")[1:] if is_journal(m) else lines_of(m)
             self.lines[m["id"]] = [l for l in map(str.rstrip, found) if l]
         return self.lines[m["id"]]
+
+
+def share_of_window(ctx: Context, share: float) -> int:
+    """Tokens of a prompt that fills a share of the window beside system prompt and tools."""
+    fixed = ctx.count_tokens([])
+    return fixed + int((ctx.model.window - fixed) * share)
 
 
 def text_of(m: dict) -> str:

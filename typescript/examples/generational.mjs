@@ -20,14 +20,17 @@ class Generational {
     const limits = { young, journal, rent, ttl };
     const { window } = ctx.model;
     const used = await ctx.countTokens();
-    const limit = Math.trunc(window * HIGH);
+    const fixed = await ctx.countTokens([]);
+    // Tokens of a prompt that fills a share of the window beside system prompt and tools.
+    const filled = (share) => fixed + Math.trunc((window - fixed) * share);
+    const limit = filled(HIGH);
     let plan, trigger;
     if (ctx.reason === 'overflow') {
       if (ctx.attempt > 4) return undefined;
-      plan = await this.#shrink(messages, ctx, used, Math.trunc(window * LOW / ctx.attempt), limits);
+      plan = await this.#shrink(messages, ctx, used, filled(LOW / ctx.attempt), limits);
     } else if (used > limit) {
       trigger = { check: 'before_request', believed: used, limit };
-      plan = await this.#shrink(messages, ctx, used, Math.trunc(window * LOW), limits);
+      plan = await this.#shrink(messages, ctx, used, filled(LOW), limits);
     } else {
       plan = await this.#plan(messages, ctx, Math.max(young, 1), journal, false);
       if (plan && !this.#isDue(ctx, used, plan, limits)) plan = undefined;
@@ -37,7 +40,7 @@ class Generational {
     const shown = plan ? plan.messages : messages;
     const ends = shown.filter((m, i) => !shown[i + 1] || isReply(m) !== isReply(shown[i + 1])).slice(-2);
     const journals = shown.filter((m) => isJournal(m) && m.id);
-    const marked = shown.filter((m) => m === journals.at(-1) || ends.includes(m));
+    const marked = shown.filter((m) => m.id && (m === journals.at(-1) || ends.includes(m)));
     return keep(shown, {
       trigger,
       compaction: plan && { kind: 'clear', mechanism: 'collect' },

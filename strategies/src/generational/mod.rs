@@ -23,7 +23,8 @@ use journal::{Journal, Line, newest};
 pub(crate) const GENERATIONAL: Known =
     Known::new(include_str!("about.toml"), |b| Box::new(Generational::new(b.settings())));
 
-/// Shares of the window: above the first the view is shrunk, to at most the second.
+/// Shares of the window beside system prompt and tools: above the first the view is shrunk, to at most
+/// the second.
 const HIGH: f64 = 0.85;
 const LOW: f64 = 0.6;
 
@@ -212,15 +213,21 @@ impl Generational {
     }
 }
 
+/// Returns the size of a prompt, tokens, that fills a share of the window beside system prompt and tools.
+fn share_of_window(s: &Engine, share: f64) -> u64 {
+    let fixed = s.tools_tokens() + s.tokens_of(s.context.blocks().iter().filter(|b| is_fixed(b)));
+    fixed + (s.model.window.saturating_sub(fixed) as f64 * share) as u64
+}
+
 #[async_trait]
 impl Strategy for Generational {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         self.journal.read(s.context.blocks());
         let Settings { young, journal, .. } = self.settings;
-        let (used, limit) = (s.billed_tokens(), (s.model.window as f64 * HIGH) as u64);
+        let (used, limit) = (s.billed_tokens(), share_of_window(s, HIGH));
         if used > limit {
             s.trigger("before_request", used, limit);
-            self.shrink(s, (s.model.window as f64 * LOW) as u64);
+            self.shrink(s, share_of_window(s, LOW));
         } else if let Some(plan) = self.plan(s, young.max(1), journal, false)
             && self.is_due(s, &plan)
         {
@@ -241,7 +248,7 @@ impl Strategy for Generational {
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        let target = (s.model.window as f64 * LOW / f64::from(attempt)) as u64;
+        let target = share_of_window(s, LOW / f64::from(attempt));
         if e.is_overflow() && attempt <= 4 && self.shrink(s, target) {
             Flow::Again
         } else {
