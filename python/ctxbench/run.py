@@ -192,7 +192,7 @@ class Program:
             self._strategy.configure(checked(session.settings, kind.defaults()))
         except ValueError as e:
             raise Refused(WRONG_PARAMS, f"{name}: {e}") from None
-        self._ctx = Context(self._wire, session, self._state)
+        self._ctx = Context(self._wire, session, self._state, self._strategy.dialect)
         self._strategy.start(session)
         strategy = self._strategy
         answer = {
