@@ -250,7 +250,7 @@ mod tests {
         let told = |column| change(&figure(Scale::Difference, -2_500.0), metric(column));
         assert_eq!([told("blocked_ms"), told("cost_usd")], ["−2.5 s", "−2500.0 $"]);
         let kept = figure(Scale::Difference, -2.5);
-        assert_eq!((change(&kept, metric("recall_pct")), bill(&kept)), ("−2.5 pp".into(), None));
+        assert_eq!((change(&kept, metric("recall_pct")), bill(&kept)), ("−2.5 points".into(), None));
         assert_eq!(change(&figure(Scale::Ratio, 0.0), metric("cost_usd")), "±0");
         let both = row(&["zeta"], None);
         assert_eq!((name(&both), describe_exposure(&both)), ("codex = zeta".into(), "3/21".into()));
