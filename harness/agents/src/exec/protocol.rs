@@ -274,7 +274,9 @@ impl<'de> Deserialize<'de> for ToolChoice {
         impl<'de> Visitor<'de> for Choice {
             type Value = ToolChoice;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false or a list of {\"name\", \"description\", \"input_schema\"}")
+                f.write_str(
+                    "true, false or a list of {\"name\", \"description\", \"input_schema\"}",
+                )
             }
             fn visit_bool<E>(self, session: bool) -> Result<ToolChoice, E> {
                 Ok(ToolChoice::Session(session))
