@@ -265,7 +265,7 @@ fn filter_changes_results_for_every_strategy() {
         let whole = filters.iter().fold(begun, |run, how| run.arg("--filter").arg(&filter(how)));
         whole.fails_with(code)
     };
-    run(&["same", "short"], 0);
+    run(&["same", "short"], 0).prints(&["never compacting+short"]);
     let rows = here.runs("ctxbench-out");
     assert_eq!(rows.len(), 6);
     for name in ["codex", "reference"] {
