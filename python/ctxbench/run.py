@@ -257,7 +257,7 @@ def is_of_model(error: BaseException | None) -> bool:
 
 def called(call: dict[str, Any] | None) -> Call | None:
     """The call of a result."""
-    return call and Call(call["name"], call["arguments"])
+    return Call(call["name"], call["arguments"]) if call else None
 
 
 def filled(part: Any) -> dict[str, Any]:

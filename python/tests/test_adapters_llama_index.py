@@ -60,7 +60,8 @@ class LlamaIndexTest(unittest.TestCase):
 
     def test_the_default_memory_forgets_above_its_limit(self) -> None:
         bench = Bench(Recent, window=1_000_000, scale=0.001)  # 30 tokens
-        bench.add(*(user(f"{n} " + "word " * 8) if n % 2 == 0 else assistant("ok") for n in range(9)))
+        for n in range(9):
+            bench.add(user(f"{n} " + "word " * 8) if n % 2 == 0 else assistant("ok"))
         shown = bench.ask()
         self.assertTrue(shown[-1].startswith("8 "), shown)
         self.assertFalse(any(t.startswith("0 ") for t in shown), shown)

@@ -73,7 +73,8 @@ class SummarizingTest(unittest.TestCase):
     def test_a_threshold_acts_before_the_request(self) -> None:
         bench = Bench(Summarizing, window=60, compression_threshold=0.7)
         # 42 tokens of 60: ten of the request, and 32 characters in 16 messages.
-        bench.add(*(user(c * 2) if n % 2 == 0 else assistant(c * 2) for n, c in enumerate("abcdefghijklmno")))
+        letters = enumerate("abcdefghijklmno")
+        bench.add(*(user(c * 2) if n % 2 == 0 else assistant(c * 2) for n, c in letters))
         bench.ask()
         self.assertEqual(bench.answer, {"unchanged": True})
         bench.add(assistant("pp"))
