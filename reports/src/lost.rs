@@ -83,8 +83,7 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
             }
             let needs = run.lost[at..].iter().filter(is_same).map(LostNeed::description);
             let needs = needs.collect::<Vec<_>>().join("; ");
-            let fact = fmt::one_line(&need.pair.fact);
-            let words = explain::quoted_list(need.tokens);
+            let (fact, words) = (fmt::one_line(&need.pair.fact), explain::quoted_list(need.tokens));
             let _ = writeln!(out, "  {fact} ({}) {words}, needed by {needs}", need.pair.kind);
             let words = [("said", need.text), ("nearest in a summary", need.after)];
             for (what, words) in words.into_iter().filter(|(_, words)| !words.is_empty()) {

@@ -47,15 +47,8 @@ impl Lines {
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     let lead: String = text.chars().take_while(|c| *c == ' ').collect();
     let mut lines = vec![lead];
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match words.last_mut().filter(|_| word.starts_with('%')) {
-            // A number stays with its sign.
-            Some(number) => *number = format!("{number} {word}"),
-            None => words.push(word.into()),
-        }
-    }
-    for word in words {
+    // A number stays with its sign.
+    for word in text.replace(" %", "\u{a0}%").split_ascii_whitespace() {
         let last = lines.last_mut().expect("there is always a line");
         let fresh = last.trim().is_empty();
         if !fresh && last.chars().count() + 1 + word.chars().count() > width {
@@ -64,10 +57,10 @@ pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
             if !fresh {
                 last.push(' ');
             }
-            last.push_str(&word);
+            last.push_str(word);
         }
     }
-    lines
+    lines.into_iter().map(|line| line.replace('\u{a0}', " ")).collect()
 }
 
 #[cfg(test)]
