@@ -13,6 +13,8 @@ Reason = Literal["turn", "step", "overflow", "manual", "idle", "after_turn", "re
 Which = Literal["main", "summary"]
 #: True for those of the session, or your own: `name`, `description`, `input_schema`.
 Tools = Union[bool, Sequence[dict[str, Any]]]
+#: Messages for the model, or a text of the user.
+Question = Union[str, Sequence[Entry]]
 
 
 class ModelError(Exception):
@@ -79,8 +81,8 @@ def ask(wire: Wire, method: str, params: dict[str, Any]) -> dict[str, Any]:
 class Context:
     """The conversation at this moment. Times in ms of the session, sizes in tokens."""
 
-    def __init__(self, wire: Wire, session: Session, state: State) -> None:
-        self._wire, self._state = wire, state
+    def __init__(self, wire: Wire, session: Session, state: State, dialect: str) -> None:
+        self._wire, self._state, self._dialect = wire, state, dialect
         self.session = session
         #: Why `context` is asked.
         self.reason: Reason = "turn"
@@ -139,7 +141,7 @@ class Context:
     @overload
     def complete(
         self,
-        messages: Sequence[Entry],
+        messages: Question,
         *,
         system: str | bool | None = ...,
         tools: Tools = ...,
@@ -150,7 +152,7 @@ class Context:
     @overload
     def complete(
         self,
-        messages: Sequence[Entry],
+        messages: Question,
         *,
         system: str | bool | None = ...,
         tools: Tools = ...,
@@ -161,7 +163,7 @@ class Context:
 
     def complete(
         self,
-        messages: Sequence[Entry],
+        messages: Question,
         *,
         system: str | bool | None = None,
         tools: Tools = False,
@@ -171,16 +173,20 @@ class Context:
     ) -> Reply | Task:
         """Asks the model, through the provider of the run: billed, cached, waited for.
 
+        `messages` is a list of messages, or a text of the user.
         `system` and `tools` True show those of the session, so that messages of the conversation
         are read from its prompt cache. Of tools of your own the model calls the first: `Reply.call`
         has its arguments. In the `background` the conversation continues, and the
         answer is a `Task`. Raises `ModelError`.
         """
+        if isinstance(messages, str):
+            item = {"type": "message"} if self._dialect == "openai-responses" else {}
+            messages = [{**item, "role": "user", "content": messages}]
         params: dict[str, Any] = {"messages": [self._state.entry(m) for m in messages]}
         if system is not None and system is not False:
             params["system"] = system
         if tools:
-            params["tools"] = True if tools is True else list(tools)  # type: ignore[arg-type]
+            params["tools"] = list(tools) if isinstance(tools, tuple) else tools
         if max_tokens is not None:
             params["max_tokens"] = max_tokens
         if model != "main":

@@ -192,7 +192,7 @@ class Program:
             self._strategy.configure(checked(session.settings, kind.defaults()))
         except ValueError as e:
             raise Refused(WRONG_PARAMS, f"{name}: {e}") from None
-        self._ctx = Context(self._wire, session, self._state)
+        self._ctx = Context(self._wire, session, self._state, self._strategy.dialect)
         self._strategy.start(session)
         strategy = self._strategy
         answer = {
@@ -257,7 +257,7 @@ def is_of_model(error: BaseException | None) -> bool:
 
 def called(call: dict[str, Any] | None) -> Call | None:
     """The call of a result."""
-    return call and Call(call["name"], call["arguments"])
+    return Call(call["name"], call["arguments"]) if call else None
 
 
 def filled(part: Any) -> dict[str, Any]:

@@ -23,6 +23,20 @@ def loud(messages, ctx, last: int = 4):
     return [messages[0]] + [m for m in messages[1:] if m["role"] == "user"][-last:]
 
 
+class WithTool(Strategy):
+    """Gives the model a tool of its own, which a setting describes in JSON."""
+
+    tools: str = ""
+
+    def context(self, ctx):
+        said = ctx.complete(ctx.messages, tools=json.loads(self.tools))
+        assert said.call == {"notes": [SUMMARY]}, said.content
+        return None
+
+
+SUMMARY = "The login page was fixed; the test of the session cookie still fails."
+
+
 class Summarises(Strategy):
     """Has every moment; summarises all but the newest turn when 40 % of the window are full."""
 

@@ -105,6 +105,26 @@ class Check(unittest.TestCase):
         self.assertIn("not JSON-RPC 2.0: hi", self.bad("--", "echo", "hi"))
         self.assertIn("exit code 3", self.bad("--", sys.executable, "-c", "exit(3)"))
 
+    def test_tools(self):
+        # What ctxbench itself refuses or takes: harness/tests/cli/exec.rs.
+        schema = {"type": "object", "required": ["n", "notes"]}
+        schema["properties"] = {"n": {"type": "integer"}, "notes": {"type": "array"}}
+        tool = {"name": "remember", "input_schema": schema}
+        for tools, words in [
+            ("all", "`tools` is all, expected true, false or a list of tools"),
+            (tool, "expected true, false or a list of tools"),
+            (["remember"], "`tools` holds remember, expected an object with `name`"),
+            ([{"name": "remember"}], "without an object `input_schema`"),
+            ([{**tool, "type": "function"}], "'remember' with the unknown field 'type'"),
+            ([{**tool, "description": None}], "whose `description` is no text"),
+            ([{**tool, "input_schema": {}}], "a required field of type string or array"),
+            ([{**tool, "input_schema": {**schema, "required": ["n"]}}], "a required field of"),
+        ]:
+            with self.subTest(words):
+                given = f"tools={json.dumps(tools)}"
+                self.assertIn(words, self.bad("--set", given, self.program("WithTool")))
+        self.good("--set", f"tools={json.dumps([tool])}", self.program("WithTool"))
+
     def test_settings(self):
         out = self.bad("--set", "kep=3", EXAMPLES / "keep_last.py")
         self.assertIn("no setting `kep`", out)

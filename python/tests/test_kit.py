@@ -383,6 +383,19 @@ class Failing(unittest.TestCase):
 
 
 class Calls(unittest.TestCase):
+    def test_a_text_is_a_message_of_the_user(self):
+        for dialect, asked in [
+            ("openai-chat", user("?")),
+            ("openai-responses", {"type": "message", **user("?")}),
+        ]:
+
+            @strategy(dialect=dialect)
+            def f(messages, ctx):
+                return [{**asked, "content": ctx.complete("?").text}]
+
+            said = play(f, initialize(), context(A), REPLY)
+            self.assertEqual(said[1], ("complete", {"messages": [{"message": asked}]}))
+
     def test_complete_and_count(self):
         def f(messages, ctx):
             text = ctx.complete([messages[0], user("?")], system=True, tools=True).text

@@ -334,12 +334,12 @@ mod tests {
             .collect();
         // Losses of 1 to 10 points: −5.5, all of one sign.
         let kept = lines.iter().find(|l| l.contains("recall")).unwrap();
-        assert!(kept.contains("−5.5 pp") && kept.ends_with("WORSE"), "{text}");
+        assert!(kept.contains("−5.5 points") && kept.ends_with("WORSE"), "{text}");
         // Five of ten rose: 2 · 2⁻⁵ = 0.06.
         assert!(lines.iter().any(|l| l.contains("waited") && l.ends_with("UNRESOLVED")), "{text}");
         assert_eq!(lines.len(), 2, "{text}");
         testing::assert_contains(&text, &["10 sessions; BETTER, WORSE"]);
-        let row = "| codex | recall | 10/10 | −5.5 pp |";
+        let row = "| codex | recall | 10/10 | −5.5 points |";
         testing::assert_contains(&c.to_text(true), &[row]);
     }
 

@@ -232,7 +232,9 @@ impl Names {
             }
             for r in &rows {
                 let mut name = match (r.strategy.standing, &differing[..]) {
-                    (Standing::Hypothetical, _) => "never compacting".into(),
+                    (Standing::Hypothetical, _) => {
+                        r.strategy.label.replacen("reference", "never compacting", 1)
+                    }
                     (Standing::Recorded, _) => "as recorded".into(),
                     (Standing::Control, _) => format!("{} (control)", r.strategy.label),
                     (_, []) => r.strategy.label.clone(),

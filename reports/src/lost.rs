@@ -67,7 +67,7 @@ fn last_loss<'a>(life: &'a FactLife, pair: &FactRecord) -> Option<&'a FactMove> 
     life.moves.iter().rfind(before)
 }
 
-/// Formats the losses as text for people, a paragraph per need.
+/// Formats the losses as text for people, a paragraph per fact.
 pub fn to_text(all: &[LostNeeds<'_>]) -> String {
     let mut out = String::new();
     for run in all {
@@ -76,8 +76,15 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
         }
         // Writing to a string never fails.
         let _ = writeln!(out, "{}: {} of {} needs lost", run.run, run.lost.len(), run.needs);
-        for need in &run.lost {
-            let _ = writeln!(out, "  {}", need.description());
+        for (at, need) in run.lost.iter().enumerate() {
+            let is_same = |other: &&LostNeed<'_>| other.pair.fact == need.pair.fact;
+            if run.lost[..at].iter().any(|other| is_same(&other)) {
+                continue;
+            }
+            let needs = run.lost[at..].iter().filter(is_same).map(LostNeed::description);
+            let needs = needs.collect::<Vec<_>>().join("; ");
+            let (fact, words) = (fmt::one_line(&need.pair.fact), explain::quoted_list(need.tokens));
+            let _ = writeln!(out, "  {fact} ({}) {words}, needed by {needs}", need.pair.kind);
             let words = [("said", need.text), ("nearest in a summary", need.after)];
             for (what, words) in words.into_iter().filter(|(_, words)| !words.is_empty()) {
                 let _ = writeln!(out, "    {what}: “{}”", fmt::one_line(words));
@@ -93,9 +100,8 @@ pub fn to_json(all: &[LostNeeds<'_>]) -> String {
 }
 
 impl LostNeed<'_> {
-    /// Describes the fact and its need in one line.
+    /// Describes the need, without the fact.
     fn description(&self) -> String {
-        let one = fmt::one_line;
         let request = match self.pair.request {
             Some(n) => format!(" in request {n}"),
             None => ", which the run did not reach".into(),
@@ -105,13 +111,7 @@ impl LostNeed<'_> {
             share => format!(", {share} % of it still there"),
         };
         let gap = self.pair.gap.map_or(String::new(), |g| format!(", shown {g} replies before"));
-        format!(
-            "{} ({}) {}, needed by {}{request}{gap}{share}",
-            one(&self.pair.fact),
-            self.pair.kind,
-            explain::quoted_list(self.tokens),
-            one(&self.pair.need)
-        )
+        format!("{}{request}{gap}{share}", fmt::one_line(&self.pair.need))
     }
 }
 
@@ -136,6 +136,17 @@ mod tests {
         );
         assert!(text.contains("said: “the token lives 900 s”"), "{text}");
         assert!(text.contains("nearest in a summary: “tokens expire”"), "{text}");
+        // A fact that is needed again is described once.
+        let again = FactRecord {
+            need: "u11".into(),
+            request: Some(5),
+            gap: None,
+            ..results.runs[0].facts[0].clone()
+        };
+        results.runs[0].facts.push(again);
+        let text = to_text(&lost(&results, Filter::default()).unwrap());
+        assert!(text.contains("shown 9 replies before; u11 in request 5\n"), "{text}");
+        assert_eq!(text.matches("said: ").count(), 1, "{text}");
         assert!(lost(&results, Filter { model: Some("x"), ..Filter::default() }).is_err());
     }
 

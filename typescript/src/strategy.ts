@@ -60,7 +60,7 @@ export function keep<M>(messages: readonly M[], details: Details = {}): Keep<M> 
 export type Answer<M> = readonly M[] | Keep<M> | undefined | void;
 type Async<T> = T | Promise<T>;
 
-/** A moment is subscribed to if its method exists. `manual` and `idle` stand in for `context`. */
+/** A moment is subscribed to if its method exists. `manual`, `idle` and `afterTurn` stand in for `context`. */
 export interface Strategy<M = any> {
   name?: string;
   version?: string;

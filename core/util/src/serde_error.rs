@@ -12,6 +12,18 @@ pub fn describe(what: &str, table: &str) -> String {
     }
 }
 
+/// Describes an error in one line of JSON, with the text before and at its place.
+pub fn in_json(text: &str, e: &serde_json::Error) -> String {
+    const BYTES: usize = 60;
+    let said = e.to_string();
+    let what = said.rsplit_once(" at line ").map_or(&*said, |(what, _)| what);
+    let what = describe(what, "an object");
+    let from = text.floor_char_boundary(e.column().saturating_sub(BYTES));
+    let to = text.floor_char_boundary(e.column() + BYTES / 2);
+    let cut = |is_cut: bool| if is_cut { "…" } else { "" };
+    format!("{what}, at {}{}{}", cut(from > 0), &text[from..to], cut(to < text.len()))
+}
+
 /// Describes a list where a table is expected: serde reads its entries until one is missing.
 fn length(what: &str, table: &str) -> Option<String> {
     let (n, expected) = what.strip_prefix("invalid length ")?.split_once(", expected ")?;
@@ -75,5 +87,31 @@ mod tests {
         ] {
             assert_eq!(describe(serde, "a table"), readable);
         }
+    }
+
+    #[test]
+    fn in_json_shows_the_place() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct TestForm {
+            #[allow(dead_code, reason = "only its name matters")]
+            window: u64,
+        }
+        let told = |text: &str| {
+            in_json(text, &serde_json::from_str::<TestForm>(text).expect_err("an error"))
+        };
+        let long = "ü".repeat(100);
+        assert_eq!(
+            told(&format!("{{\"window\": \"{long}\"}}")),
+            format!(
+                "it is the text \"{long}\"; expected a whole number from 0 on, at …{}\"}}",
+                "ü".repeat(30)
+            )
+        );
+        assert_eq!(
+            told("{\"windw\": 1}"),
+            "unknown field `windw`, expected `window`, at {\"windw\": 1}"
+        );
+        assert_eq!(told("{}"), "missing field `window`, at {}");
     }
 }

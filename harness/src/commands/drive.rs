@@ -156,13 +156,13 @@ fn drive_one(
     (agent, options): &Ready,
     cases: &mut Option<Cases>,
 ) -> DriveOutcome {
+    let proxy = options.proxy.as_ref().map(|p| format!(" through {}", p.name));
+    let runs = format!("{}{} runs {}", agent.title, proxy.unwrap_or_default(), session.id);
     match loopback::check() {
-        Ok(()) => report!("note: {} runs {}, without a network", agent.title, session.id),
+        Ok(()) => report!("note: {runs}, without a network"),
         Err(why) => report!(
-            "note: {} runs {} and can reach the network, since this system does not allow \
-             namespaces ({why})",
-            agent.title,
-            session.id
+            "note: {runs} and can reach the network, since this system does not allow \
+             namespaces ({why})"
         ),
     }
     match drive::drive(session, agent, options) {

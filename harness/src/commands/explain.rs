@@ -13,7 +13,10 @@ use ctxbench_reports::{ReportError, ResultsFile, Rows};
 use session::Question;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "ctxbench explain RESULTS {FACT|--lost}\n       \
+                      ctxbench explain SESSION {--contents|--next|--rules}",
+    after_help = "\
 Examples:
   ctxbench explain out port-5433
       Show where this fact was lost
@@ -23,7 +26,8 @@ Examples:
       Show what fills the context of a session; also write contents.csv
   ctxbench explain s.jsonl --next --at turn:12
       Show what the message after the twelfth would have cost
-")]
+"
+)]
 pub(crate) struct ExplainArgs {
     /// Folder or results.json of a run; for --contents, --next and --rules a session
     #[arg(value_name = "RESULTS|SESSION")]

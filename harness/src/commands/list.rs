@@ -16,7 +16,9 @@ use crate::choice::Choice;
 use ctxbench_agents::drive::agent;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "ctxbench list {strategies|scenarios|models|agents|sessions} [FILE|DIR]...",
+    after_help = "\
 Examples:
   ctxbench list strategies --matrix
       Compare what the strategies do
@@ -24,7 +26,8 @@ Examples:
       List your sessions of all agents
   ctxbench list sessions ~/.codex/sessions
       List the recordings of a folder
-")]
+"
+)]
 pub(crate) struct ListArgs {
     /// Kind of items
     #[arg(value_enum)]

@@ -75,8 +75,8 @@ struct Cli {
 const EXIT_CODES: &str = "\
 `ctxbench COMMAND --help` explains a command. Without a command, `run` is meant.
 
-Exit codes: 0 success, 1 a check failed or a row ended with an error, 2 wrong usage or input,
-3 a bug in ctxbench, 130/143/129 interrupted by Ctrl-C, TERM or HUP";
+Exit codes: 0 success, 1 a failed check or row, 2 wrong usage or input,
+3 a bug in ctxbench, 130/143/129 ended by Ctrl-C, TERM or HUP";
 
 /// Groups of commands in the help of `ctxbench`.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -117,7 +117,7 @@ impl Global {
 enum Command {
     /// Compare strategies on sessions
     Run(Box<run::RunArgs>),
-    /// Show what other settings of your agent would have changed on your last sessions
+    /// Show what other settings would have changed in your last sessions
     Advise(advise::AdviseArgs),
     /// List strategies, scenarios, models, agents or recorded sessions
     List(Box<list::ListArgs>),
@@ -131,15 +131,15 @@ enum Command {
     Memory(memory::MemoryArgs),
     /// Check the strategies against recorded cases of the real programs
     Conform(conform::ConformArgs),
-    /// Check predicted tokens and cache reads against a recording's counters
+    /// Check our token and cache counts against a recording's counters
     Validate(validate::ValidateArgs),
-    /// Drive an installed agent through sessions and compare it with its model
+    /// Drive an installed agent, and compare it with our strategy of it
     Drive(Box<drive::DriveArgs>),
     /// Serve a mock model on loopback for any client
     Serve(serve::ServeArgs),
     /// Record the traffic between an agent and its provider
     Record(record::RecordArgs),
-    /// Show where a fact was lost, or the contents, rules and next cost of a session
+    /// Show where a fact was lost, or what fills a session and costs next
     Explain(explain::ExplainArgs),
     /// Show the differences between two results
     Compare(gate::CompareArgs),

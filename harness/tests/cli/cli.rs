@@ -362,6 +362,8 @@ fn compact_shows_the_context_before_and_after() {
     let before = out.stdout.lines().filter(|l| l.starts_with("output ")).count();
     assert_eq!(before, 8, "{}", out.stdout);
     out.lacks(&["| output "]);
+    let sides = out.stdout.lines().filter(|l| l.contains(" | "));
+    assert!(sides.map(|l| l.chars().count()).all(|n| n <= 80), "{}", out.stdout);
     here.run("compact login-bug --strategy none").ok().prints(&["none: it compacts nothing here"]);
 }
 

@@ -96,17 +96,25 @@ fn program_row_has_settings_version_and_trust() {
 #[test]
 #[ignore = "needs python3"]
 fn exception_of_a_strategy_is_printed_once() {
-    let here = CommandFolder::with(
-        "mine.py",
-        "from ctxbench import strategy\n\n@strategy\ndef mine(messages, ctx):\n    \
-         return messages[:many]\n\nmine.run()\n",
-    );
     let mine = "mine=exec:python3 mine.py".to_string();
-    let out = run_with_code(&here, "login-bug", &[mine, "reference".into()], 1);
-    let all = format!("{}{}", out.stdout, out.stderr);
-    assert_eq!(all.matches("NameError").count(), 1, "{all}");
-    out.prints(&["(mine.py:5 in mine)"]);
-    out.stderr_contains(&["1 of 2 rows ended with an error: login-bug × mine"]);
+    for (body, error) in
+        [("messages[:many]", "NameError"), ("ctx.count_tokens(['m999'])", "ProtocolError")]
+    {
+        let program = format!(
+            "from ctxbench import strategy\n\n@strategy\ndef mine(messages, ctx):\n    \
+             return {body}\n\nmine.run()\n",
+        );
+        let here = CommandFolder::with("mine.py", &program);
+        let out = run_with_code(&here, "login-bug", &[mine.clone(), "reference".into()], 1);
+        let all = format!("{}{}", out.stdout, out.stderr);
+        assert_eq!(all.matches(error).count(), 1, "{all}");
+        out.prints(&["(mine.py:5 in mine)"]);
+        out.stderr_contains(&["1 of 2 rows ended with an error: login-bug × mine"]);
+    }
+    let here = CommandFolder::new();
+    let nameless = "exec:python3 mine.py --at=all".to_string();
+    run_with_code(&here, "login-bug", &[nameless], 2)
+        .stderr_contains(&["the name is missing; write NAME=exec:COMMAND"]);
 }
 
 #[test]
@@ -124,6 +132,18 @@ fn faulty_program_is_an_error_row_only() {
         ("forget-all", "", &["`keep` is empty"]),
         ("bad-message", "", &["unknown variant `wizard`", "abracadabra"]),
         ("neither", "", &["unknown field `shown`"]),
+        (
+            "wrong-tools",
+            "",
+            &[
+                "it is the text \"all\"; expected true, false or a list of {\"name\", \
+                 \"description\", \"input_schema\"}, at ",
+                "\"tools\": \"all\"}",
+                "it is an object; expected true, false or a list",
+                "missing field `input_schema`",
+                "unknown field `type`, expected one of `name`, `description`, `input_schema`",
+            ],
+        ),
         ("error", "", &["no idea (code -32603)"]),
         ("other-answers", "exec.twice=true", &["a second run went otherwise", "exec.twice"]),
         ("no-dialect", "", &["`initialize`", "unknown dialect `klingon`", "openai-chat"]),
@@ -245,7 +265,7 @@ fn filter_changes_results_for_every_strategy() {
         let whole = filters.iter().fold(begun, |run, how| run.arg("--filter").arg(&filter(how)));
         whole.fails_with(code)
     };
-    run(&["same", "short"], 0);
+    run(&["same", "short"], 0).prints(&["never compacting+short"]);
     let rows = here.runs("ctxbench-out");
     assert_eq!(rows.len(), 6);
     for name in ["codex", "reference"] {

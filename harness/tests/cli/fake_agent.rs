@@ -150,7 +150,7 @@ fn drive_through_a_proxy_measures_what_the_proxy_sends() {
         nothing_stays(&here);
         out
     };
-    driven("", 0);
+    driven("", 0).stderr_contains(&[" through short runs small"]);
     let [plain, short] =
         ["fake-good-rpc", "fake-good-rpc+short"].map(|name| row(&here, name)["summary"].clone());
     let input = |row: &Value| row["input_tokens"].as_u64().unwrap();

@@ -387,9 +387,8 @@ class Player:
         content: Json = [{"type": "text", "text": SUMMARY}]
         stop = "end_turn"
         if isinstance(tools, list) and tools:
-            schema, stop = tools[0]["input_schema"], "tool_use"
-            field = (schema.get("required") or [""])[0]
-            is_list = schema.get("properties", {}).get(field, {}).get("type") == "array"
+            field, is_list = rules.text_field(tools[0]["input_schema"])  # type: ignore[misc]
+            stop = "tool_use"
             given = {field: [SUMMARY] if is_list else SUMMARY}
             content = [
                 {"type": "tool_use", "id": "call_1", "name": tools[0]["name"], "input": given}

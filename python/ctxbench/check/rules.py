@@ -195,7 +195,14 @@ def complete_problems(view: View, given: Json) -> list[str]:
     if not isinstance(given.get("background", False), bool):
         found.append(f"`background` is {clip(given['background'])}, expected true or false")
     tools = given.get("tools", False)
-    if not isinstance(tools, bool) and not (isinstance(tools, list) and all(map(is_tool, tools))):
+    if isinstance(tools, list):
+        found += [p for t in tools for p in tool_problems(t)]
+        if tools and not found and text_field(tools[0]["input_schema"]) is None:
+            found.append(
+                f"the tool {tools[0]['name']!r} needs a required field of type string or array, "
+                "which gets the text of the model"
+            )
+    elif not isinstance(tools, bool):
         found.append(f"`tools` is {clip(tools)}, expected true, false or a list of tools")
     if given.get("max_tokens") is not None and not is_count(given["max_tokens"]):
         found.append(f"`max_tokens` is {given['max_tokens']!r}, expected a whole number")
@@ -204,9 +211,30 @@ def complete_problems(view: View, given: Json) -> list[str]:
     return found
 
 
-def is_tool(value: Json) -> bool:
-    named = isinstance(value, dict) and is_name(value.get("name"))
-    return named and isinstance(value.get("input_schema"), dict)
+def tool_problems(tool: Json) -> Iterable[str]:
+    """What is wrong with a tool of the program's own."""
+    known = {"name", "description", "input_schema"}
+    if not isinstance(tool, dict) or not is_name(tool.get("name")):
+        yield f"`tools` holds {clip(tool)}, expected an object with `name` and `input_schema`"
+        return
+    if extra := set(tool) - known:
+        yield f"`tools` holds {tool['name']!r} with the unknown field {sorted(extra)[0]!r}"
+    if not isinstance(tool.get("description", ""), str):
+        yield f"`tools` holds {tool['name']!r}, whose `description` is no text"
+    if not isinstance(tool.get("input_schema"), dict):
+        yield f"`tools` holds {tool['name']!r} without an object `input_schema`"
+
+
+def text_field(schema: Json) -> tuple[str, bool] | None:
+    """The field that gets the text of the model, and whether it is a list."""
+    required, fields = schema.get("required"), schema.get("properties")
+    if not isinstance(required, list) or not isinstance(fields, dict):
+        return None
+    for name in required:
+        kind = fields.get(name)
+        if isinstance(kind, dict) and kind.get("type") in ("string", "array"):
+            return name, kind["type"] == "array"
+    return None
 
 
 def is_name(value: Json) -> bool:

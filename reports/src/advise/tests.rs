@@ -149,7 +149,7 @@ fn a_loss_is_the_price_of_the_one_value_that_saves_most_per_point_of_recall() {
     let price = "$102.0 instead of $120.0 (−15.0 %). The price: recall 92.0 % instead of 95.0 %, \
                  12 s more waiting in all.";
     assert!(a.sentence.ends_with(price), "{}", a.sentence);
-    assert!(a.sure.contains("recall −3.0 pp"), "{}", a.sure);
+    assert!(a.sure.contains("recall −3.0 points"), "{}", a.sure);
     // All three are on the front, and one is written.
     let text = text(&a);
     assert!(a.changes.iter().all(|o| o.front) && text.matches("export").count() == 1, "{text}");

@@ -111,13 +111,13 @@ fn left_out(a: &Advice, most: usize) -> Vec<Part> {
 
 /// One line with the compared sessions.
 pub(super) fn scope(a: &Advice) -> String {
-    let models: Vec<String> = a.models.iter().map(|m| fmt::one_line(m)).collect();
+    let models: String = a.models.iter().map(|m| format!(", {}", fmt::one_line(m))).collect();
     let left_out = match a.left_out.len() {
         0 => String::new(),
         n => format!(" ({n} more left out)"),
     };
     let (product, sessions) = (fmt::one_line(&a.product), fmt::sessions(a.sessions));
-    format!("{product}, {sessions}{left_out}, {}", models.join(", "))
+    format!("{product}, {sessions}{left_out}{models}")
 }
 
 /// Recorded figures and those of our replay.

@@ -100,11 +100,14 @@ fn caution(pooled: &Pooled<'_>) -> String {
 fn unneeded(pooled: &Pooled<'_>, names: &Names) -> Option<String> {
     let ranked = &pooled.common.ranked;
     let own = pooled.runs.iter().filter(|r| ranked.contains(&*r.strategy.label));
+    let is_own = |r: &RunRecord| !r.strategy.given.is_empty() || r.strategy.program.is_some();
+    if own.clone().all(|r| is_own(r)) {
+        return None;
+    }
     let compacted: Vec<&RunRecord> = own.copied().filter(|r| r.summary.compactions > 0).collect();
     let who: BTreeSet<&str> = compacted.iter().map(|r| &*r.strategy.label).collect();
     let is_lone = who.len() == 1 && ranked.len() > 2;
-    let is_other =
-        |r: &RunRecord| is_lone || !r.strategy.given.is_empty() || r.strategy.program.is_some();
+    let is_other = |r: &RunRecord| is_lone || is_own(r);
     let (others, products): (Vec<&RunRecord>, Vec<&RunRecord>) =
         compacted.into_iter().partition(|r| is_other(r));
     let needed: BTreeSet<&str> = products.iter().map(|r| &*r.scenario.id).collect();

@@ -162,6 +162,10 @@ fn a_product_that_did_not_need_to_compact_competes() {
     }
     let told = sentences(&own).remove(0);
     assert!(told.starts_with("No product needed to compact; only "), "{told}");
+    let mut settings_only = own.clone();
+    settings_only.runs.retain(|r| !r.strategy.given.is_empty());
+    let told = sentences(&settings_only).remove(0);
+    assert!(told.starts_with("Of 2 "), "{told}");
     testing::labelled(&mut own, "b").for_each(|r| r.strategy.given.clear());
     let told = sentences(&own).remove(0);
     assert!(told.starts_with("No product needed to compact in 1 of 3 sessions."), "{told}");
@@ -282,7 +286,7 @@ fn sentences_name_front_trade_off_and_certainty() {
             "Of 3 strategies, nothing is both cheaper and recalls more than a or b.",
             // 2 ÷ √1.5 = 1.633; 80 − 40.
             "From the cheapest on average, a, to the one that recalls most, b: cost +63.3 %, recall \
-             +40.0 pp.",
+             +40.0 points.",
             "Caution: these rows differ in 2 sessions at most; 10 are needed to rule out chance.",
         ]
     );
@@ -300,7 +304,7 @@ fn sentences_name_front_trade_off_and_certainty() {
         [
             "Of 2 strategies, nothing is both cheaper and recalls more than a or c.",
             "From the cheapest, a, to the one that recalls most, c: cost +200.0 %, recall \
-             +10.0 pp.",
+             +10.0 points.",
         ]
     );
 }
@@ -342,7 +346,7 @@ fn the_pairs_of_the_sentences_are_tested() {
         (cost + i / 1e3, cost * 10.0 + if cost == 6.0 { (i - 18.5) * 2.0 } else { 0.0 })
     });
     let sure = sentences(&r).pop().unwrap();
-    let a_to_c = "a to c: cost +39.9 % beyond chance, recall +20.0 pp beyond chance.";
+    let a_to_c = "a to c: cost +39.9 % beyond chance, recall +20.0 points beyond chance.";
     assert!(sure.starts_with("How sure, pair by pair: a to b: cost +"), "{sure}");
     assert!(sure.contains("recall may be chance; b to c: ") && sure.ends_with(a_to_c), "{sure}");
     // A copy of a recording is no further one.
@@ -360,7 +364,7 @@ fn the_pairs_of_the_sentences_are_tested() {
         (5.0 + cost / 1e6 + i / 1e9, cost * 10.0)
     });
     let sure = sentences(&r).pop().unwrap();
-    assert!(sure.contains("b to a: cost no change, recall −10.0 pp beyond"), "{sure}");
+    assert!(sure.contains("b to a: cost no change, recall −10.0 points beyond"), "{sure}");
 }
 
 /// Six products that differ by chance only: at most 5 % of the answers speak of a difference

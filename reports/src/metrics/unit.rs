@@ -71,7 +71,7 @@ impl Unit {
     /// Suffix of a formatted change in this unit.
     pub(crate) fn of_change(self) -> &'static str {
         match self {
-            Unit::Percent | Unit::Share => " pp",
+            Unit::Percent | Unit::Share => " points",
             _ => self.suffix(),
         }
     }

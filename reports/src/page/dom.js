@@ -72,7 +72,7 @@ function change(metric, from, to) {
   const by = relative ? (to / from - 1) * 100 : to - from;
   const text = relative ? fixed(Math.abs(by), 1) : show(metric, Math.abs(by));
   if (!/[1-9]/.test(text)) return "±0";
-  const points = ["percent", "share"].includes(metric.kind) ? " pp" : metric.suffix;
+  const points = ["percent", "share"].includes(metric.kind) ? " points" : metric.suffix;
   return `${by < 0 ? "−" : "+"}${text}${relative ? " %" : points}`;
 }
 

@@ -7,6 +7,7 @@ use ctxbench_core::strategy::Standing;
 use maud::{Markup, html};
 use sha2::{Digest, Sha256};
 
+use crate::front::MARK;
 use crate::record::{Results, RunRecord};
 use crate::sections::Section;
 use crate::sheet::Sheet;
@@ -136,6 +137,7 @@ fn rows(name: &str, s: &Sheet) -> Markup {
             }
             @for row in &g.rows { tr { @for (i, c) in row.iter().enumerate() {
                 @if i == 0 { th scope="row" { (fmt::one_line(c)) } }
+                @else if c == MARK { td.mark { (MARK) } }
                 @else if c.chars().count() > LONG { td.note { (fmt::one_line(c)) } }
                 @else { td.word[is_word(c)] { (fmt::one_line(c)) } }
             } } }

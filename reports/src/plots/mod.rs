@@ -264,12 +264,12 @@ mod tests {
             assert!(p.text.contains(&format!("<title>{text}</title>")), "{text}: {}", p.text);
         };
         // A quarter of the cost of the reference and 40 points fewer: the cheapest.
-        says(pooled[0], "codex 90000: cost −75.0 %, recall −40.0 pp, on the front");
+        says(pooled[0], "codex 90000: cost −75.0 %, recall −40.0 points, on the front");
         // Codex with default settings costs half and keeps more than with the larger limit.
-        says(pooled[0], "codex 120000: cost −40.0 %, recall −30.0 pp");
+        says(pooled[0], "codex 120000: cost −40.0 %, recall −30.0 points");
         says(pooled[1], "codex: limit, 2 sessions, claude-sonnet-4-6");
         says(pooled[1], "today: cost −50.0 %, on the front");
-        says(pooled[1], "120000: recall −30.0 pp");
+        says(pooled[1], "120000: recall −30.0 points");
         // A single session has no front over sessions, but its swept settings are drawn.
         let mut one = swept();
         one.runs.retain(|r| r.scenario.id == "one");

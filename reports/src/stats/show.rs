@@ -14,7 +14,7 @@ pub(crate) const HELP: &str = "strategy against baseline, session by session, ov
     finished without a broken rule: the mean change, its 95 % bootstrap interval (from eight \
     sessions) and the change of the session in the middle. Amounts change by a ratio, in per cent, \
     whose mean is the geometric one, so that a long session weighs no more than a short one; \
-    `bill` is the change of the sum, which the longest decide. Shares change by points (pp), and \
+    `bill` is the change of the sum, which the longest decide. Shares change by points, and \
     so does, in its unit, what is 0 on one side. `compacted 3/21`: in 3 of the 21 sessions that \
     both finished. `a = b`: they sent the same requests. The words are a sign-flip test with \
     Holm's correction over the strategies, from ten recordings in which the strategy compacted; \
@@ -250,7 +250,10 @@ mod tests {
         let told = |column| change(&figure(Scale::Difference, -2_500.0), metric(column));
         assert_eq!([told("blocked_ms"), told("cost_usd")], ["−2.5 s", "−2500.0 $"]);
         let kept = figure(Scale::Difference, -2.5);
-        assert_eq!((change(&kept, metric("recall_pct")), bill(&kept)), ("−2.5 pp".into(), None));
+        assert_eq!(
+            (change(&kept, metric("recall_pct")), bill(&kept)),
+            ("−2.5 points".into(), None)
+        );
         assert_eq!(change(&figure(Scale::Ratio, 0.0), metric("cost_usd")), "±0");
         let both = row(&["zeta"], None);
         assert_eq!((name(&both), describe_exposure(&both)), ("codex = zeta".into(), "3/21".into()));

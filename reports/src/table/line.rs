@@ -47,7 +47,8 @@ impl Lines {
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     let lead: String = text.chars().take_while(|c| *c == ' ').collect();
     let mut lines = vec![lead];
-    for word in text.split_whitespace() {
+    // A number stays with its sign.
+    for word in text.replace(" %", "\u{a0}%").split_ascii_whitespace() {
         let last = lines.last_mut().expect("there is always a line");
         let fresh = last.trim().is_empty();
         if !fresh && last.chars().count() + 1 + word.chars().count() > width {
@@ -59,5 +60,15 @@ pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
             last.push_str(word);
         }
     }
-    lines
+    lines.into_iter().map(|line| line.replace('\u{a0}', " ")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrap_keeps_a_number_with_its_sign() {
+        assert_eq!(wrap("cost +43.2 %, recall", 12, "  "), ["cost", "  +43.2 %,", "  recall"]);
+    }
 }

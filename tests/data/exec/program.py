@@ -99,6 +99,11 @@ def context(call):
         tool["input_schema"] = schema("notes", {"type": "object"})
         refused = back("complete", {**asked_for, "tools": [tool]})
         assert "needs a required field" in refused["error"]["message"], refused
+    if how == "wrong-tools":
+        schemaless = [{"name": "remember"}]
+        extra = [{"name": "remember", "input_schema": schema("notes", {"type": "array"}), "type": "function"}]
+        ask = lambda tools: back("complete", {"messages": ids, "tools": tools})
+        raise ValueError(" | ".join(ask(t)["error"]["message"] for t in ("all", {"name": "x"}, schemaless, extra)))
     if how == "after-turn" and params["reason"] == "after_turn":
         # A turn may end with a result.
         last = params["added"][-1]

@@ -43,6 +43,6 @@ pub(super) fn note(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
     };
     Some(format!(
         "{n} {requests} of its work {end} with an unknown text (“{first}”); if {they}, add a [[side]] \
-         rule to its description"
+         rule to its description; if a call ends its turn, an [end] table"
     ))
 }

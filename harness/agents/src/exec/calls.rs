@@ -9,6 +9,7 @@ use ctxbench_core::host::Event;
 use ctxbench_core::model;
 use ctxbench_core::request::{ModelError, Phase, Reply, StopReason, Tools};
 use ctxbench_provider::wire;
+use ctxbench_util::serde_error;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -110,7 +111,7 @@ impl Exec {
 
 fn read<'a, T: serde::Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
     let text = params.map_or("null", RawValue::get);
-    serde_json::from_str(text).map_err(|e| RpcError::params(e.to_string()))
+    serde_json::from_str(text).map_err(|e| RpcError::params(serde_error::in_json(text, &e)))
 }
 
 /// Returns the result of `complete`. With a tool of the program, the text is a call of it.

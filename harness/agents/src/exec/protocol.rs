@@ -1,12 +1,16 @@
 //! Messages of the protocol, version 1: docs/exec.md.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ctxbench_core::block::Block;
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::usage::{Ttl, Usage};
-use serde::{Deserialize, Serialize};
+use ctxbench_util::serde_error;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -216,16 +220,14 @@ impl MessageEntry {
         if let Ok(id) = serde_json::from_str(raw.get()) {
             return Ok(MessageEntry { id: Some(id), message: None });
         }
-        let entry = serde_json::from_str(raw.get()).map_err(|e| e.to_string());
-        entry
-            .and_then(|e: MessageEntry| match &e.message {
-                Some(_) => Ok(e),
-                None => Err("missing field `message`".into()),
-            })
-            .map_err(|e| {
+        match serde_json::from_str(raw.get()) {
+            Ok(entry @ MessageEntry { message: Some(_), .. }) => Ok(entry),
+            Err(e) if raw.get().starts_with('{') => Err(serde_error::in_json(raw.get(), &e)),
+            _ => {
                 let expected = "an id, {\"id\", \"message\"} or {\"message\"}";
-                format!("expected {expected}, not {}: {e}", clipped(raw.get()))
-            })
+                Err(format!("expected {expected}, not {}", clipped(raw.get())))
+            }
+        }
     }
 }
 
@@ -253,8 +255,6 @@ pub(super) struct Complete {
 }
 
 /// The tools that `complete` offers.
-#[derive(Deserialize)]
-#[serde(untagged)]
 pub(super) enum ToolChoice {
     /// Those of the session, or none.
     Session(bool),
@@ -265,6 +265,27 @@ pub(super) enum ToolChoice {
 impl Default for ToolChoice {
     fn default() -> ToolChoice {
         ToolChoice::Session(false)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolChoice {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<ToolChoice, D::Error> {
+        struct Choice;
+        impl<'de> Visitor<'de> for Choice {
+            type Value = ToolChoice;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "true, false or a list of {\"name\", \"description\", \"input_schema\"}",
+                )
+            }
+            fn visit_bool<E>(self, session: bool) -> Result<ToolChoice, E> {
+                Ok(ToolChoice::Session(session))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<ToolChoice, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(ToolChoice::Own)
+            }
+        }
+        d.deserialize_any(Choice)
     }
 }
 

@@ -54,7 +54,7 @@ fn json(value: &Value) -> serde_json::Value {
 }
 
 pub fn is_exec(text: &str) -> bool {
-    split(text).is_some()
+    split(text).is_some() || text.starts_with("exec:") || text.starts_with("exec{")
 }
 
 /// Splits into the name with its version and the text after `exec`.
@@ -70,7 +70,7 @@ pub fn parse(text: &str) -> Result<Vec<Spec>, SpecError> {
         let expected = "write NAME=exec:COMMAND or NAME=exec{setting=value,…}:COMMAND";
         SpecError::Program(format!("`{text}`: {why}; {expected}"))
     };
-    let (name, rest) = split(text).ok_or_else(|| wrong("this is not a program"))?;
+    let (name, rest) = split(text).ok_or_else(|| wrong("the name is missing"))?;
     let (settings, command) = match rest.strip_prefix('{') {
         Some(inner) => inner.split_once("}:").ok_or_else(|| wrong("`}:` is missing"))?,
         None => ("", rest.strip_prefix(':').unwrap_or(rest)),

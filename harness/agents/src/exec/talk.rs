@@ -2,6 +2,7 @@
 
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Event;
+use ctxbench_util::serde_error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -42,8 +43,11 @@ impl Exec {
             None => String::new(),
         };
         let mut error = format!("the program failed at `{method}`: {why}");
-        // A program that answers with its exception may also log it.
-        let is_said = stderr.lines().last().is_none_or(|last| why.contains(last.trim()));
+        // A program that answers with its exception may also log it, with the name of its module.
+        let is_said = stderr.lines().last().is_none_or(|last| {
+            let said = last.split_once(": ").map_or(last, |(_, said)| said);
+            why.contains(said.trim())
+        });
         if !is_said {
             error = format!("{error}; standard error:\n{stderr}");
         }
@@ -81,7 +85,7 @@ impl Exec {
             return match (result, error) {
                 (_, Some(e)) => Err(format!("{} (code {})", e.message, e.code)),
                 (Some(result), None) => serde_json::from_str(result.get())
-                    .map_err(|e| format!("unexpected answer: {e}, in {}", clipped(result.get()))),
+                    .map_err(|e| serde_error::in_json(result.get(), &e)),
                 (None, None) => Err("the answer has neither `result` nor `error`".into()),
             };
         }

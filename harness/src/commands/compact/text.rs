@@ -7,8 +7,8 @@ use ctxbench_replay::inspect::{CompactionLayout, ContextBlock};
 
 use super::{Output, heading, sentence, tools_line};
 
-/// Width of a side, characters.
-const SIDE: usize = 58;
+/// Width of a side, characters: both fit into 80 columns.
+const SIDE: usize = 38;
 
 /// Returns the page, one strategy after the other.
 pub(super) fn page(shown: &Output) -> String {
