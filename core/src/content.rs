@@ -10,7 +10,7 @@ use crate::tokens::Size;
 
 /// An ordered part of a message.
 // Session files hold the variants that are not skipped; their schema keeps the older names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionPart"))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -49,7 +49,7 @@ pub enum Part {
 }
 
 /// A tool call as the model wrote it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionCall"))]
 pub struct ToolCall {

@@ -1,11 +1,13 @@
 //! One-row overview of a session, for selection from a large corpus.
 
+use std::collections::BTreeSet;
+
 use ctxbench_scenarios::Scenario;
-use ctxbench_session::{Entry, calibration};
+use ctxbench_session::{Entry, RecordedUsage, calibration};
 use serde::Serialize;
 
 use crate::choice;
-use ctxbench_replay::billing::{BilledCalls, SessionCalls, call_hashes};
+use ctxbench_replay::billing::{BilledCalls, call, call_hashes, shared_hashes};
 use ctxbench_replay::recorded::{self, BilledCall};
 
 /// Overview of a session. `None` = the recording does not contain it.
@@ -23,9 +25,12 @@ pub struct SessionSummary {
     pub steps: u64,
     /// Number of these replies with counters of the provider.
     pub counted_steps: u64,
-    /// Tokens of the content of all conversations, each counted once, by the counting of the
-    /// model's family.
+    /// Tokens of all calls, prompts and replies, by the provider's counters. If a reply has no counters,
+    /// tokens of the content of all conversations, each counted once, by the counting of the model's
+    /// family.
     pub tokens: u64,
+    /// True if the provider counted them.
+    pub tokens_are_counted: bool,
     /// Tokens of the largest prompt of the main conversation. A lower bound if some replies have no
     /// counters.
     pub peak: u64,
@@ -42,8 +47,9 @@ pub struct SessionSummary {
     pub cost_is_minimum: bool,
     #[serde(skip)]
     calls: Vec<BilledCall>,
+    /// Hashes that copies of the session have, too.
     #[serde(skip)]
-    identity: SessionCalls,
+    shared: BTreeSet<u64>,
 }
 
 const UNCOUNTED: &str = "at least: replies without counters are not in the cost";
@@ -58,7 +64,8 @@ impl SessionSummary {
         let main = || session.entries.iter().filter(|e| e.agent().is_none());
         let count = |of: fn(&Entry) -> bool| main().filter(|e| of(e)).count() as u64;
         let steps = count(|e| matches!(e, Entry::Assistant(_)));
-        let counted: Vec<u64> = main().filter_map(counted_prompt).collect();
+        let counted = main().filter_map(|e| e.as_reply()?.usage.as_ref());
+        let counted: Vec<u64> = counted.map(RecordedUsage::prompt).collect();
         let counted_steps = counted.len() as u64;
         let model = header.model.as_deref();
         let by = calibration::counting_of(model).for_visible_text();
@@ -73,7 +80,11 @@ impl SessionSummary {
         // The program's own sums include replies without counters.
         let is_told = |e: &Entry| matches!(e, Entry::RecordedCall(c) if c.usage.is_cost_only());
         let mut entries = session.entries.iter();
-        let uncounted = entries.clone().any(is_uncounted) && !entries.any(is_told);
+        let usages = entries.clone().filter_map(|e| call(e)?.0);
+        let billed: u64 = usages.map(|u| u.prompt().saturating_add(u.output)).sum();
+        let is_any_uncounted = entries.clone().any(is_uncounted);
+        let tokens_are_counted = billed > 0 && !is_any_uncounted;
+        let uncounted = is_any_uncounted && !entries.any(is_told);
         let cost_is_minimum = uncounted || priced.len() < calls.len();
         let uncounted = uncounted.then(|| UNCOUNTED.to_string());
         let notes = remarks.into_iter().chain(uncounted);
@@ -84,7 +95,8 @@ impl SessionSummary {
             started: header.started.clone(),
             steps,
             counted_steps,
-            tokens: choice::tokens(session),
+            tokens: if tokens_are_counted { billed } else { choice::tokens(session) },
+            tokens_are_counted,
             peak,
             peak_is_counted: counted_peak == Some(peak),
             compactions: count(|e| matches!(e, Entry::RecordedCompaction(_))),
@@ -92,14 +104,14 @@ impl SessionSummary {
             cost_notes: cost_usd.map(|_| notes.collect()).unwrap_or_default(),
             cost_is_minimum,
             calls,
-            identity: SessionCalls::of_hashes(session, hashes),
+            shared: shared_hashes(session, hashes),
         }
     }
 
     /// Leaves calls that another session is billed for out of the cost. `at` = number of the
     /// session.
     pub fn bill_once(&mut self, billed: &mut BilledCalls, at: usize) {
-        let elsewhere = billed.bill(at, self.identity.hashes());
+        let elsewhere = billed.bill(at, self.shared.iter().copied());
         if elsewhere.is_empty() {
             return;
         }
@@ -108,14 +120,6 @@ impl SessionSummary {
         self.cost_usd = self.cost_usd.map(|_| usd.fold(0.0, |all, usd| all + usd));
         let note = "calls that an earlier session has, too, are in its cost only";
         self.cost_notes.push(note.to_string());
-    }
-}
-
-/// Returns the prompt tokens that the provider counted for a reply.
-fn counted_prompt(entry: &Entry) -> Option<u64> {
-    match entry {
-        Entry::Assistant(a) => a.usage.as_ref().map(|u| u.prompt()),
-        _ => None,
     }
 }
 
@@ -146,6 +150,8 @@ mod tests {
             (row.steps, row.compactions, row.peak, row.peak_is_counted),
             (2, 1, 500_000, true)
         );
+        // Prompts and replies of both calls.
+        assert_eq!((row.tokens, row.tokens_are_counted), (800_000, true));
         assert_eq!(row.agent.as_deref(), Some("claude-code"));
         // 0.6 M in and 0.2 M out at 3 and 15 USD per million, as listed.
         assert!((row.cost_usd.unwrap() - (0.6 * 3.0 + 0.2 * 15.0)).abs() < 1e-9, "{row:?}");
@@ -185,7 +191,7 @@ mod tests {
         ]);
         // Three messages precede the second reply. After the compaction its summary and one message
         // precede it.
-        assert_eq!(long.tokens, short.tokens);
+        assert_eq!((long.tokens, long.tokens_are_counted), (short.tokens, false));
         assert_eq!(long.peak * 4, long.tokens * 3);
         assert!(short.peak < long.peak && !short.peak_is_counted, "{short:?}");
         assert_eq!((short.cost_usd, short.agent, short.started), (None, None, None));

@@ -1,5 +1,6 @@
 //! Searches for many literals at once, in one pass over a text.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
@@ -21,13 +22,10 @@ impl Literals {
         Literals(built.expect("literals of a session fit into an automaton"))
     }
 
-    /// Returns for each literal whether a text contains it. An empty one is never found.
-    pub fn found(&self, text: &str) -> Vec<bool> {
-        let mut found = vec![false; self.0.patterns_len()];
-        for m in self.0.find_overlapping_iter(text).filter(|m| !m.is_empty()) {
-            found[m.pattern().as_usize()] = true;
-        }
-        found
+    /// Returns the numbers of the literals that a text contains. An empty one is never found.
+    pub fn found(&self, text: &str) -> HashSet<usize> {
+        let all = self.0.find_overlapping_iter(text).filter(|m| !m.is_empty());
+        all.map(|m| m.pattern().as_usize()).collect()
     }
 }
 
@@ -39,9 +37,12 @@ pub struct Matcher {
     literals: Vec<Range<usize>>,
     tokens: Vec<Box<str>>,
     folded: Literals,
-    numbers: Vec<Option<u128>>,
+    /// Fact of each literal.
+    fact_of: Vec<usize>,
+    /// Literals that are numbers, by their value.
+    by_number: HashMap<u128, Vec<usize>>,
     /// Literals of only quotes and blanks, which folding removes.
-    blank: Vec<bool>,
+    blank: Vec<usize>,
     /// Facts without literals, by content word.
     words: HashMap<String, Vec<usize>>,
     prefixes: PrefixFilter,
@@ -58,18 +59,25 @@ impl Matcher {
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| f.tokens.is_empty()) {
             f.words.iter().for_each(|w| words.entry(w.clone()).or_default().push(i));
         }
-        let mut at = 0;
-        let range = |f: &Fact| {
-            at += f.tokens.len();
-            at - f.tokens.len()..at
+        let mut fact_of = Vec::new();
+        let range = |(i, f): (usize, &Fact)| {
+            let first = fact_of.len();
+            fact_of.resize(first + f.tokens.len(), i);
+            first..fact_of.len()
         };
+        let literals = facts.iter().enumerate().map(range).collect();
+        let mut by_number: HashMap<u128, Vec<usize>> = HashMap::new();
+        for (t, value) in folded.iter().enumerate().filter_map(|(t, f)| Some((t, number_in(f)?))) {
+            by_number.entry(value).or_default().push(t);
+        }
         Matcher {
-            literals: facts.iter().map(range).collect(),
+            literals,
+            fact_of,
+            by_number,
             prefixes: PrefixFilter::new(words.keys().map(String::as_str)),
             words,
             word_counts: facts.iter().map(|f| f.words.len()).collect(),
-            numbers: folded.iter().map(|t| number_in(t)).collect(),
-            blank: folded.iter().map(String::is_empty).collect(),
+            blank: (0..folded.len()).filter(|t| folded[*t].is_empty()).collect(),
             folded: Literals::new(&folded),
             tokens,
         }
@@ -81,31 +89,28 @@ impl Matcher {
         let normal = self.folded.found(folded);
         let verbatim =
             |t: usize| memchr::memmem::find(text.as_bytes(), self.tokens[t].as_bytes()).is_some();
-        let has_numbers = self.numbers.iter().any(Option::is_some);
-        let values = has_numbers.then(|| numbers(folded)).into_iter().flatten();
-        let values: HashSet<u128> = values.collect();
+        let values = (!self.by_number.is_empty()).then(|| numbers(folded)).into_iter().flatten();
+        let values = values.filter_map(|value| self.by_number.get(&value)).flatten();
+        let numeric: HashSet<usize> = values.copied().collect();
         // A verbatim match implies a match of the folded text, except for quotes and blanks only.
-        let tier = |t: usize| match self.numbers[t] {
-            _ if normal[t] && verbatim(t) => Match::Verbatim,
-            _ if normal[t] => Match::Normalised,
-            _ if self.blank[t] && verbatim(t) => Match::Verbatim,
-            Some(n) if values.contains(&n) => Match::Numeric,
+        let tier = |t: usize| match normal.contains(&t) {
+            true if verbatim(t) => Match::Verbatim,
+            true => Match::Normalised,
+            _ if self.blank.contains(&t) && verbatim(t) => Match::Verbatim,
+            _ if numeric.contains(&t) => Match::Numeric,
             _ => Match::Absent,
         };
         let max_words = self.max_words(text);
         let of_words =
             |fact: usize| Some(words_tier(*max_words.get(&fact)?, self.word_counts[fact]));
-        let is_likely = |t: usize| {
-            normal[t] || self.blank[t] || !values.is_empty() && self.numbers[t].is_some()
-        };
-        let of_literals = |own: Range<usize>| match own.clone().all(is_likely) {
-            true => own.map(tier).min(),
-            false => Some(Match::Absent),
-        };
-        let own = self.literals.iter().cloned().map(of_literals).enumerate();
-        own.filter_map(|(fact, of_literals)| Some((fact, of_literals.or_else(|| of_words(fact))?)))
-            .filter(|(_, how)| *how > Match::Absent)
-            .collect()
+        let literals = normal.iter().chain(&self.blank).chain(&numeric);
+        let likely = literals.map(|t| self.fact_of[*t]).chain(max_words.keys().copied());
+        let likely: BTreeSet<usize> = likely.collect();
+        let own = |fact: usize| self.literals[fact].clone().map(tier).min();
+        let found = likely
+            .into_iter()
+            .filter_map(|fact| Some((fact, own(fact).or_else(|| of_words(fact))?)));
+        found.filter(|(_, how)| *how > Match::Absent).collect()
     }
 
     /// Returns, for each fact without literals, the maximum number of its stems in one line. Facts
@@ -147,12 +152,9 @@ mod tests {
     #[test]
     fn found_reports_literals() {
         let all = Literals::new(&["ab", "", "b", "ab", "x"]);
-        assert_eq!(
-            all.found("ab c"),
-            [true, false, true, true, false],
-            "one inside another, and twice the same"
-        );
-        assert_eq!(all.found("zzz"), [false; 5]);
+        let found: BTreeSet<usize> = all.found("ab c").into_iter().collect();
+        assert!(found.iter().eq(&[0, 2, 3]), "one inside another, and twice the same: {found:?}");
+        assert!(all.found("zzz").is_empty());
         assert!(Literals::new::<&str>(&[]).found("a").is_empty());
     }
 

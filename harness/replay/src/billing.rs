@@ -5,14 +5,17 @@
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 
+use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::millis;
-use ctxbench_session::{Entry, Session};
+use ctxbench_session::{Entry, RecordedUsage, Session};
 use ctxbench_util::plural::pluralize;
+use rapidhash::quality::RapidHasher;
 
 /// Returns what identifies the call of each entry, the same wherever recordings repeat it: its id, or
 /// else its time, content and counters. Calls without id and time are known by the content of the
@@ -22,12 +25,7 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
     let whole = OnceCell::new();
     let mut equal: HashMap<u64, usize> = HashMap::new();
     let hash = |entry: &Entry| {
-        let (usage, at) = match entry {
-            Entry::Assistant(a) => (a.usage.as_ref(), a.at),
-            Entry::RecordedCall(c) => (Some(&c.usage), c.at),
-            Entry::RecordedCompaction(c) => (Some(c.usage.as_ref()?), c.at),
-            _ => return None,
-        };
+        let (usage, at) = call(entry)?;
         if let Some(id) = usage.and_then(|u| u.billing.call_id.as_deref()) {
             return Some(content_hash(id.as_bytes()));
         }
@@ -36,14 +34,23 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
             Some((began, at)) => began.saturating_add_unsigned(at),
             None => *whole.get_or_init(|| whole_hash(session)) as i64,
         };
-        let told = format!("{place} {usage:?} {:?}", entry.content());
-        let found = content_hash(told.as_bytes());
+        let found = hash_of((place, format!("{usage:?}"), entry.content()));
         // Equal calls of one session are several calls.
         let n = equal.entry(found).or_default();
         *n += 1;
         Some(found ^ *n as u64)
     };
     session.entries.iter().map(hash).collect()
+}
+
+/// Returns the counters and the time of an entry's call, ms since the session began.
+pub fn call(entry: &Entry) -> Option<(Option<&RecordedUsage>, Option<Millis>)> {
+    match entry {
+        Entry::Assistant(a) => Some((a.usage.as_ref(), a.at)),
+        Entry::RecordedCall(c) => Some((Some(&c.usage), c.at)),
+        Entry::RecordedCompaction(c) => Some((Some(c.usage.as_ref()?), c.at)),
+        _ => None,
+    }
 }
 
 /// What identifies a session among others.
@@ -59,32 +66,35 @@ pub struct SessionCalls {
 impl SessionCalls {
     /// Reads the calls of a session.
     pub fn new(session: &Session) -> SessionCalls {
-        SessionCalls::of_hashes(session, call_hashes(session))
-    }
-
-    /// Collects the calls of a session by their [`call_hashes`].
-    pub fn of_hashes(session: &Session, hashes: Vec<Option<u64>>) -> SessionCalls {
-        let mut hashes: BTreeSet<u64> = hashes.into_iter().flatten().collect();
+        let hashes = shared_hashes(session, call_hashes(session));
         let is_recording = session.header.source.is_some();
-        if hashes.is_empty() && is_recording {
-            hashes.insert(whole_hash(session));
-        }
         let is_reply = |e: &&Entry| matches!(e, Entry::Assistant(a) if a.agent.is_none());
         let replies = session.entries.iter().filter(is_reply).count();
-        let messages: BTreeSet<u64> = message_hashes(session).filter(|_| is_recording).collect();
+        let messages = is_recording.then(|| message_hashes(session)).into_iter().flatten();
+        let messages: BTreeSet<u64> = messages.collect();
         SessionCalls { hashes, messages: messages.into_iter().take(SAMPLE).collect(), replies }
     }
+}
 
-    /// Returns the hashes that copies of the session have, too.
-    pub fn hashes(&self) -> impl Iterator<Item = u64> {
-        self.hashes.iter().copied()
+/// Returns the hashes that copies of a session have, too: its [`call_hashes`], or of a recording without
+/// calls that of its content.
+pub fn shared_hashes(session: &Session, calls: Vec<Option<u64>>) -> BTreeSet<u64> {
+    let mut hashes: BTreeSet<u64> = calls.into_iter().flatten().collect();
+    if hashes.is_empty() && session.header.source.is_some() {
+        hashes.insert(whole_hash(session));
     }
+    hashes
 }
 
 /// Hashes the messages of a session, and when it began.
 fn whole_hash(session: &Session) -> u64 {
-    let messages: Vec<u64> = message_hashes(session).collect();
-    content_hash(format!("{:?} {messages:?}", session.header.started).as_bytes())
+    hash_of((&session.header.started, message_hashes(session).collect::<Vec<u64>>()))
+}
+
+fn hash_of(what: impl Hash) -> u64 {
+    let mut hasher = RapidHasher::default();
+    what.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Maximum number of hashes of messages that a session keeps.
@@ -98,7 +108,7 @@ fn message_hashes(session: &Session) -> impl Iterator<Item = u64> {
     };
     session.entries.iter().filter(|e| e.key().is_some()).map(move |entry| {
         let parts: Vec<Part> = entry.content().into_iter().map(unnamed).collect();
-        content_hash(format!("{:?} {parts:?}", discriminant(entry)).as_bytes())
+        hash_of((discriminant(entry), parts))
     })
 }
 
@@ -132,7 +142,7 @@ pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
     let mut order: Vec<usize> = (0..sessions.len()).collect();
     order.sort_by_key(|at| Reverse(calls[*at].replies));
     for at in order.iter().copied() {
-        let elsewhere = billed.bill(at, calls[at].hashes());
+        let elsewhere = billed.bill(at, calls[at].hashes.iter().copied());
         elsewhere.values().for_each(|by| groups.join(at, *by));
         let mut same: BTreeMap<usize, usize> = BTreeMap::new();
         for hash in &calls[at].messages {

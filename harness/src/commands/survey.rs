@@ -85,6 +85,7 @@ struct Out {
     json: bool,
     wrote: bool,
     sessions: usize,
+    /// Tokens of the sessions in which the provider counted them.
     tokens: u64,
     cost_usd: f64,
     /// Number of sessions with a known cost.
@@ -130,7 +131,7 @@ impl Out {
         }
         self.sessions += 1;
         *self.agents.entry(row.agent.clone().unwrap_or_default()).or_default() += 1;
-        self.tokens += row.tokens;
+        self.tokens += if row.tokens_are_counted { row.tokens } else { 0 };
         self.priced += u64::from(row.cost_usd.is_some());
         self.cost_usd += row.cost_usd.unwrap_or_default();
         let is_minimum = row.cost_is_minimum && row.cost_usd.is_some();
@@ -145,6 +146,7 @@ impl Out {
             (true, true) => format!("≥{}", row.peak),
             (false, _) => format!("~{}", row.peak),
         };
+        let tokens = format!("{}{}", if row.tokens_are_counted { "" } else { "~" }, row.tokens);
         let began = row.started.as_deref().and_then(millis);
         let began = began.and_then(|ms| u64::try_from(ms).ok()).map(calendar::iso);
         let line = columns([
@@ -153,7 +155,7 @@ impl Out {
             row.model.as_deref().unwrap_or("n/a"),
             began.as_deref().and_then(|b| b.get(..10)).unwrap_or("n/a"),
             &row.steps.to_string(),
-            &row.tokens.to_string(),
+            &tokens,
             &peak,
             &row.compactions.to_string(),
             &format!("{}{}", if is_minimum { "≥" } else { "" }, dollars(row.cost_usd)),
@@ -197,7 +199,7 @@ impl Out {
             }
         };
         let sessions = pluralize(self.sessions, "session");
-        let mut line = format!("{sessions}, {} tokens, {cost}", self.tokens);
+        let mut line = format!("{sessions}, {} tokens as recorded, {cost}", self.tokens);
         if self.damaged > 0 {
             line += &format!("; {} cannot be read", self.damaged);
         }

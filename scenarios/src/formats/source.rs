@@ -26,7 +26,8 @@ use crate::error::InputError;
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// Size of the beginning that identifies most files with an object on each line, bytes.
+/// Size of the beginning that identifies most files with an object on each line, bytes. It is doubled
+/// for longer lines.
 const SHORT_HEAD_BYTES: u64 = 1 << 16;
 
 const HEAD_LINES: usize = 20;
@@ -206,13 +207,12 @@ impl<'a> Source<'a> {
             return Ok(Head { members: Some(archive.names().to_vec()), ..head });
         }
         let mut bytes = Vec::new();
-        for most in [SHORT_HEAD_BYTES, HEAD_BYTES] {
+        let mut most = SHORT_HEAD_BYTES;
+        while most <= HEAD_BYTES {
             let more = most - bytes.len() as u64;
             reader.by_ref().take(more).read_to_end(&mut bytes).map_err(unread)?;
             head.whole = (bytes.len() as u64) < most;
-            if head.whole || is_of_objects(&bytes) {
-                break;
-            }
+            most = if head.whole || is_of_objects(&bytes) { u64::MAX } else { 2 * most };
         }
         head.text = decoded(bytes);
         if head.text.starts_with(DATABASE)
@@ -439,11 +439,13 @@ impl Head {
 
     fn first_objects(&self) -> &FirstObjects {
         self.objects.get_or_init(|| {
+            /// Members that repeat the results of tools, and by which no format is recognised.
+            const UNREAD: &[&str] = &["toolUseResult"];
             let mut lines = numbered(&self.text).take(HEAD_LINES).peekable();
             let (mut is_whole, mut is_first, mut out) = (false, true, Vec::new());
             while let Some((_, line)) = lines.next() {
                 let cut = !self.whole && lines.peek().is_none();
-                match LineReader::default().objects(line) {
+                match LineReader::without(UNREAD).objects(line) {
                     (objects, None) => {
                         is_whole |= is_first && objects.len() == 1;
                         out.extend(objects.into_iter().map(Value::Object));

@@ -230,12 +230,13 @@ impl<'a> Ranker<'a> {
 
     /// Adds a sentence, or raises the weight of an equal one.
     fn push(&mut self, who: Author, text: Cow<'a, str>, weight: f32, order: usize) {
-        let letters: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        let letters: String = letters.flat_map(char::to_lowercase).collect();
         if letters.len() < 4 {
             return;
         }
         let weight = weight + 0.35 * literals(&text) as f32;
-        match self.seen.entry(content_hash(letters.to_lowercase().as_bytes())) {
+        match self.seen.entry(content_hash(letters.as_bytes())) {
             Entry::Occupied(old) => {
                 let old = &mut self.sentences[*old.get()];
                 old.weight = old.weight.max(weight) + 0.1;
@@ -250,19 +251,19 @@ impl<'a> Ranker<'a> {
     /// Adds the weight of words that a sentence shares with the instruction: a word that few
     /// sentences contain adds most.
     fn weigh(&mut self, request: &SummaryRequest<'_>) {
-        let asked = words(&request.instruction);
-        let mut uses: HashMap<String, usize> = HashMap::new();
-        let shared: Vec<Vec<String>> = self
-            .sentences
-            .iter()
-            .map(|s| words(&s.text).into_iter().filter(|w| asked.contains(w)).collect())
-            .collect();
+        let instruction = request.instruction.to_lowercase();
+        let asked: HashSet<&str> = words(&instruction).collect();
+        let mut uses: HashMap<&str, usize> = HashMap::new();
+        let shared = |s: &Sentence<'_>| -> HashSet<&str> {
+            words(&s.text.to_lowercase()).filter_map(|w| asked.get(w).copied()).collect()
+        };
+        let shared: Vec<HashSet<&str>> = self.sentences.iter().map(shared).collect();
         for word in shared.iter().flatten() {
-            *uses.entry(word.clone()).or_default() += 1;
+            *uses.entry(*word).or_default() += 1;
         }
         let all = (self.sentences.len() as f32 + 1.0).ln();
         for (sentence, words) in self.sentences.iter_mut().zip(&shared) {
-            let rare = |w: &String| 1.0 - (uses[w] as f32).ln() / all;
+            let rare = |w: &&str| 1.0 - (uses[w] as f32).ln() / all;
             sentence.weight += SHARED_WORD * words.iter().map(rare).fold(0.0, f32::max);
         }
     }
@@ -286,9 +287,8 @@ fn is_prose(line: &str) -> bool {
         && 2 * letters >= line.chars().count()
 }
 
-/// Returns the words of at least four letters, in lower case.
-fn words(text: &str) -> HashSet<String> {
-    let low = text.to_lowercase();
-    let words = low.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
-    words.map(|w| w.trim_matches('.')).filter(|w| w.len() >= 4).map(str::to_string).collect()
+/// Returns the words of at least four letters.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
+    words.map(|w| w.trim_matches('.')).filter(|w| w.len() >= 4)
 }

@@ -42,7 +42,8 @@ fn first_sentence(line: &str) -> usize {
 /// Counts the kinds of literals in a text, from 0 to 3: paths, names and numbers.
 pub(super) fn literals(text: &str) -> usize {
     let (mut path, mut name, mut number) = (false, false, false);
-    for word in text.split_ascii_whitespace() {
+    let is_plain = |word: &&str| word.bytes().all(|b| b.is_ascii_lowercase());
+    for word in text.split_ascii_whitespace().filter(|word| !is_plain(word)) {
         let word = word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '`');
         let inside = |mark: char| {
             word.split_once(mark).is_some_and(|(a, b)| {

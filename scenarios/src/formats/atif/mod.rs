@@ -158,8 +158,9 @@ fn subagents_of(result: &Value) -> &[Value] {
 }
 
 fn parts(source: &Source<'_>) -> Vec<PathBuf> {
-    // Files of other formats are not read to their end.
-    let is_atif = source.head().is_ok_and(|head| head.text.contains(VERSION));
+    // Files of other formats are not read to their end, and those with many lines not at all.
+    let is_atif = !unpacked(source.name()).ends_with(".jsonl")
+        && source.head().is_ok_and(|head| head.text.contains(VERSION));
     let Some(Ok(text)) = is_atif.then(|| source.text()) else { return Vec::new() };
     let whole: Value = escapes::from_str(&text).unwrap_or_default();
     let steps = whole["steps"].as_array().into_iter().flatten();

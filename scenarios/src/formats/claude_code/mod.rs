@@ -51,8 +51,8 @@ pub(super) const FORMAT: Format = Format {
     parts: companions::subagent_files,
 };
 
-/// Members of a line that repeat the results of tools for the program's own view.
-const UNREAD: &[&str] = &["toolUseResult", "data"];
+/// Members of a line for the program's own view, such as results of tools again.
+const UNREAD: &[&str] = &["toolUseResult", "data", "cwd", "gitBranch", "userType"];
 
 fn sniff(head: &Head) -> bool {
     head.objects().any(|o| {

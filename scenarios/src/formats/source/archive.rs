@@ -83,20 +83,22 @@ impl Archive {
         match packing {
             None => bytes = packed,
             Some(packing) => {
-                let mut unpacked =
-                    packing.unpacked(&packed[..], packed.len() as u64).take(MAX_HELD_BYTES + 1);
-                unpacked.read_to_end(&mut bytes)?;
+                let most = MAX_HELD_BYTES.min(self.left.get()) + 1;
+                let unpacked = packing.unpacked(&packed[..], packed.len() as u64);
+                unpacked.take(most).read_to_end(&mut bytes)?;
             }
         }
         if bytes.len() as u64 > MAX_HELD_BYTES {
             let what = format!("a file of more than {} MiB in it", MAX_HELD_BYTES >> 20);
             return Err(io::Error::other(what));
         }
-        let Some(left) = self.left.get().checked_sub(bytes.len() as u64) else {
+        let left = self.left.get().checked_sub(bytes.len() as u64);
+        // Other files would be unpacked in vain.
+        self.left.set(left.unwrap_or_default());
+        if left.is_none() {
             let what = "its files give more than the files of sessions do; unpack it first";
             return Err(io::Error::other(what));
-        };
-        self.left.set(left);
+        }
         let mut crc = Crc::new();
         crc.update(&bytes);
         match crc.sum() == found.crc32() {
@@ -134,5 +136,8 @@ mod tests {
         assert_eq!(of(name), Ok(size));
         let error = of(name).unwrap_err().to_string();
         assert!(error.contains("unpack it first"), "{error}");
+        archive.left.set(size - 1);
+        assert!(of(name).is_err());
+        assert_eq!(archive.left.get(), 0, "no other file is unpacked in vain");
     }
 }
