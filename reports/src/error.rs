@@ -22,6 +22,11 @@ pub enum ReadError {
          ctxbench"
     )]
     Syntax { path: PathBuf, line: usize, column: usize, message: String, expected: &'static str },
+    /// A baseline that is not as it was written.
+    #[error(
+        "{path}: the baseline was edited or has no checksum; restore what `gate --store` wrote"
+    )]
+    Edited { path: PathBuf },
     /// Another version of the format.
     #[error("{path}: version {found} of {what}, expected version {expected}; {advice}")]
     Version { path: PathBuf, what: &'static str, found: u64, expected: u32, advice: &'static str },

@@ -130,8 +130,10 @@ class Showings:
                 self.places.append(place)
 
     def alone_in(self, raw):
-        lines = (line.lstrip("-* \t").strip() for line in raw.splitlines())
-        alone = [line for line in lines if line and not re.search(r"\s", line)][:32]
+        lines = [line.lstrip("-* \t").strip() for line in raw.splitlines()]
+        others = "\n".join(line for line in lines if re.search(r"\s", line))
+        alone = [line for line in lines if line and not re.search(r"\s", line)]
+        alone = alone[: min(32, len(words(others)) // 10)]
         for line in map(folded, alone):
             line = re.sub(r"[^\w/]+$|_+$", "", line)
             if line.endswith(self.literal):

@@ -39,7 +39,7 @@ fn row_of(spec: &Spec, summariser: Summariser) -> (f64, f64) {
     (runs.iter().map(|s| s.cost_usd).sum(), recall / runs.len() as f64)
 }
 
-/// A way to list rare terms where a summary would be, in a text that says nothing about them.
+/// A way to list rare terms where a summary would be, in texts that say nothing about them.
 #[derive(Clone, Copy, Debug)]
 enum Disguise {
     /// By line, with a small word after every second.
@@ -48,6 +48,8 @@ enum Disguise {
     UsualPairs,
     /// In no order, with a small word after each.
     Shuffled,
+    /// Alone on a line each, in as many texts as need be.
+    LinesOfOne,
 }
 
 /// Keeps the newest messages, and the rare terms of the old ones.
@@ -60,8 +62,11 @@ struct DisguisedList {
 const LIMIT: u64 = 100_000;
 const NEWEST: u64 = 25_000;
 
+/// Lines of a text with lines of one word: as many as would count in a real summary.
+const LINES: usize = 32;
+
 impl DisguisedList {
-    fn list(&mut self, old: &[Arc<Block>]) -> String {
+    fn lists(&mut self, old: &[Arc<Block>]) -> Vec<String> {
         let mut lines: Vec<Vec<String>> = Vec::new();
         for line in old.iter().flat_map(|b| b.text.lines()) {
             let words = line.split(|c: char| c.is_whitespace() || "\"'`,;(){}[]<>=".contains(c));
@@ -71,9 +76,12 @@ impl DisguisedList {
         let small = ["of", "to", "in", "is", "the", "it", "on", "at", "by", "we", "as", "or"];
         let usual = ["of the", "in the", "to the", "is a", "for the", "with the", "on the"];
         let pick = |word: &str, n: usize| content_hash(word.as_bytes()) as usize % n;
+        if matches!(self.disguise, Disguise::LinesOfOne) {
+            return lines.concat().chunks(LINES).map(|words| words.join("\n")).collect();
+        }
         let after = |(i, word): (usize, &String)| match self.disguise {
             Disguise::SmallWords if i % 2 == 1 => word.clone(),
-            Disguise::SmallWords | Disguise::Shuffled => {
+            Disguise::SmallWords | Disguise::Shuffled | Disguise::LinesOfOne => {
                 format!("{word} {}", small[pick(word, small.len())])
             }
             Disguise::UsualPairs => format!("{word} {}", usual[pick(word, usual.len())]),
@@ -85,7 +93,7 @@ impl DisguisedList {
         }
         let lines = lines.iter().filter(|words| !words.is_empty());
         let lines = lines.map(|words| words.iter().enumerate().map(after).collect::<Vec<_>>());
-        lines.map(|words| words.join(" ")).collect::<Vec<_>>().join(". ")
+        vec![lines.map(|words| words.join(" ")).collect::<Vec<_>>().join(". ")]
     }
 }
 
@@ -105,8 +113,9 @@ impl Strategy for DisguisedList {
         let old: Vec<_> = blocks[..from].iter().filter(|b| is_old(b)).cloned().collect();
         let mut after: Vec<_> = blocks[..from].iter().filter(|b| !is_old(b)).cloned().collect();
         let rest = blocks[from..].to_vec();
-        let list = self.list(&old);
-        after.push(s.synthetic(BlockKind::Reminder, Role::User, list, origins(&old)));
+        for list in self.lists(&old) {
+            after.push(s.synthetic(BlockKind::Reminder, Role::User, list, origins(&old)));
+        }
         after.extend(rest);
         s.compacted(CompactionKind::Clear, "list", Phase::MidTurn, after).unwrap();
         Flow::Proceed
@@ -127,7 +136,8 @@ impl Product for Disguise {
 fn no_list_in_disguise_is_on_the_front_of_products() {
     let specs = ["claude-code", "codex", "codex:auto_compact_limit=70%", "opencode", "pi"];
     let products = specs.map(|spec| (spec, row(spec, Summariser::Extractive)));
-    for disguise in [Disguise::SmallWords, Disguise::UsualPairs, Disguise::Shuffled] {
+    use Disguise::{LinesOfOne, Shuffled, SmallWords, UsualPairs};
+    for disguise in [SmallWords, UsualPairs, Shuffled, LinesOfOne] {
         let descriptor = Box::leak(Box::new(Descriptor::new(Box::leak(Box::new(disguise)))));
         let spec = Spec { descriptor, ..Spec::parse("word-list").unwrap() };
         let (usd, recall) = row_of(&spec, Summariser::Extractive);

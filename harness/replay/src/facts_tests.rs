@@ -71,7 +71,9 @@ fn literals_of_a_fact_may_stand_in_different_blocks() {
     assert_eq!(book.sightings(std::slice::from_ref(&one), None).fact(0), None);
     assert!(book.sightings(&[one.clone(), other.clone()], None).fact(0).is_some());
     // A summary may repeat only the literal that was seen when it was written.
-    let summary = block(BlockKind::Summary, "Nordhafen\n8443", 9);
+    let said = "The agent has now moved every service of this ship line into the new place, and \
+                all requests from outside come through one gate there:";
+    let summary = block(BlockKind::Summary, &format!("{said}\nNordhafen\n8443"), 9);
     let visible: Vec<bool> = book.sightings(&[one], None).units().collect();
     book.license_summaries(std::slice::from_ref(&summary), &visible);
     assert_eq!(book.sightings(std::slice::from_ref(&summary), None).fact(0), None);

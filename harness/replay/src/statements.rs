@@ -45,6 +45,10 @@ const MOST: usize = 32;
 /// Maximum number of lines with a single word that state it. The first ones of a text count.
 const ALONE: usize = 32;
 
+/// Number of different terms on the other lines of a text for each line with a single word that
+/// states it. So a summary can list files, and a bare list states nothing.
+const TERMS_FOR_ALONE: usize = 10;
+
 /// Usual pairs: a short and another word that follow each other in the texts of a session.
 #[derive(Debug, Default)]
 pub(super) struct Usage(RapidHashSet<u32>);
@@ -72,9 +76,12 @@ pub(super) struct WrittenText<'a> {
 
 impl<'a> WrittenText<'a> {
     pub(super) fn new(text: &str, folded: &'a str, usage: &'a Usage) -> Self {
-        let words = text.lines().map(|l| l.trim_start_matches(['-', '*', ' ', '\t']).trim());
-        let alone = words.filter(|l| !l.is_empty() && !l.contains(char::is_whitespace));
-        WrittenText { folded, alone: alone.take(ALONE).map(fold).collect(), usage }
+        let lines = text.lines().map(|l| l.trim_start_matches(['-', '*', ' ', '\t']).trim());
+        let (others, alone): (Vec<&str>, Vec<&str>) =
+            lines.filter(|l| !l.is_empty()).partition(|l| l.contains(char::is_whitespace));
+        let others: HashSet<u64> = others.into_iter().flat_map(terms).collect();
+        let most = ALONE.min(others.len() / TERMS_FOR_ALONE);
+        WrittenText { folded, alone: alone.into_iter().take(most).map(fold).collect(), usage }
     }
 }
 
@@ -178,15 +185,19 @@ impl<'a> Near<'a> {
     }
 
     fn hashes(&self) -> HashSet<u64> {
-        let words = self.0.iter().flat_map(|t| t.split(|c: char| !c.is_alphanumeric()));
-        let words = words.filter(|w| w.len() >= WORD);
-        words.map(|w| content_hash(w.to_lowercase().as_bytes())).collect()
+        self.0.iter().flat_map(|side| terms(side)).collect()
     }
 
     /// Returns hashes of the pairs on each side.
     fn pairs(&self) -> HashSet<u32> {
         self.0.iter().flat_map(|side| pairs(side)).map(|pair| pair.hash).collect()
     }
+}
+
+/// Returns hashes of the terms of a text, without case.
+fn terms(text: &str) -> impl Iterator<Item = u64> {
+    let terms = text.split(|c: char| !c.is_alphanumeric()).filter(|w| w.len() >= WORD);
+    terms.map(|w| content_hash(w.to_lowercase().as_bytes()))
 }
 
 /// Two words that follow each other.
@@ -262,10 +273,15 @@ mod tests {
         assert!(!is_stated(&["network retry_limit"], "the retry_limit of a disk"));
         let listing = "timeout_ms\nretry_limit\nparse_header\n";
         assert!(is_stated(&[listing], "the config has a retry_limit"), "a bare line needs no word");
-        assert!(is_stated(&[code], "Settings:\n- `retry_limit`\n- x"), "alone on a line");
-        let (many, far) = ("- other_setting\n".repeat(ALONE), "- retry_limit");
-        assert!(!is_stated(&[code], &format!("{many}{far}")), "one of many lines");
-        assert!(is_stated(&[code], "Files:\n- src/retry_limit"), "the end of a path");
+        let said = "The parser builds a tree of every file, and these are still missing there:";
+        assert!(is_stated(&[code], &format!("{said}\n- `retry_limit`\n- x")), "alone on a line");
+        assert!(!is_stated(&[code], &format!("{said}\n- x\n- retry_limit")), "too few terms");
+        assert!(!is_stated(&[code], "Settings:\n- retry_limit"), "nothing but a list");
+        let long: String = (0..10 * ALONE).map(|n| format!("word{n} ")).collect();
+        let many = |n: usize| format!("{long}\n{}- retry_limit", "- other_setting\n".repeat(n));
+        assert!(is_stated(&[code], &many(ALONE - 1)));
+        assert!(!is_stated(&[code], &many(ALONE)), "one of many lines");
+        assert!(is_stated(&[code], &format!("{said}\n- src/retry_limit")), "the end of a path");
         assert!(!is_stated(&[code], "Terms:\nconfig,retry_limit,network"), "a list with commas");
         let line = "let retry_limit = config.read(\"network\");";
         let among = format!("Parser tokenizer {line} evaluator Compiler backend");

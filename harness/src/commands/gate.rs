@@ -130,15 +130,16 @@ fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<
     if results.runs.is_empty() {
         bail!("{} has no rows, so it would gate nothing", args.results.display());
     }
+    use ReadError::{Edited, Empty, Version};
     match reports::read_baseline(path) {
         Ok(present) if !args.allow_worse => refuse_worse(results, &present)?,
-        Err(e @ (ReadError::Version { .. } | ReadError::Empty { .. })) if !args.allow_worse => {
+        Err(e @ (Version { .. } | Empty { .. } | Edited { .. })) if !args.allow_worse => {
             bail!(
                 "{e}\nnothing shows whether these results are worse; restore the file, remove it to \
                  begin anew, or add --allow-worse"
             )
         }
-        Ok(_) | Err(ReadError::Version { .. } | ReadError::Empty { .. }) => {}
+        Ok(_) | Err(Version { .. } | Empty { .. } | Edited { .. }) => {}
         Err(ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
         Err(e) => {
             let advice = "--store replaces nothing else; choose another file, or remove that one";

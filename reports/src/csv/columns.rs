@@ -127,6 +127,7 @@ pub(super) const FACTS: &[Column<FactRecord, Cell>] = &[
     own!(gap),
     own!(counts),
     own!(exposed),
+    own!(at_risk),
     own!(across),
 ];
 

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use crate::record::yardstick::Yardstick;
 use crate::record::{Results, RunRecord, Status};
-use ctxbench_util::nearest;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ctxbench_core::tokens::content_hash;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ReadError;
 use crate::json;
@@ -25,8 +24,10 @@ pub struct Baseline {
     pub version: u32,
     /// Name and version of the program that measured it.
     pub generator: String,
-    /// All assumptions of the measurement.
+    /// Hash of the file without it; empty in memory. A file that was edited is refused.
     #[serde(default)]
+    checksum: String,
+    /// All assumptions of the measurement.
     pub yardstick: Yardstick,
     /// Rows, sorted by scenario, strategy and model.
     pub rows: Vec<BaselineRow>,
@@ -46,11 +47,10 @@ pub struct BaselineRow {
     /// Number of recorded steps that were taken.
     pub steps_completed: u64,
     /// Recorded steps of the session; `None` = it was not begun.
-    #[serde(default)]
     pub steps_total: Option<u64>,
     pub integrity_failures: u64,
     /// Stored metrics by column. A value that is n/a is `None`.
-    #[serde(flatten, serialize_with = "in_order", deserialize_with = "stored_figures")]
+    #[serde(flatten)]
     pub figures: BTreeMap<String, Option<f64>>,
 }
 
@@ -61,35 +61,33 @@ impl Baseline {
         Baseline {
             version: BASELINE_VERSION,
             generator: results.generator.clone(),
+            checksum: String::new(),
             yardstick: results.assumptions.clone(),
             rows: runs.iter().map(BaselineRow::from_run).collect(),
         }
     }
 
     pub fn to_text(&self) -> String {
-        json::pretty(self)
+        let text = json::pretty(self);
+        let sum = format!(r#""checksum": "{}""#, checksum(&text));
+        text.replacen(r#""checksum": """#, &sum, 1)
     }
 
-    /// Parses the file; `origin` names it in errors.
+    /// Parses the file; `origin` names it in errors. Fails if the file is not as it was written.
     pub fn parse(text: &str, origin: &Path) -> Result<Baseline, ReadError> {
-        json::versioned(text, origin, "a baseline", BASELINE_VERSION)
+        let mut read: Baseline = json::versioned(text, origin, "a baseline", BASELINE_VERSION)?;
+        let sum = std::mem::take(&mut read.checksum);
+        let is_as_written = checksum(&text.replacen(&sum, "", 1)) == sum;
+        is_as_written.then_some(read).ok_or_else(|| ReadError::Edited { path: origin.into() })
     }
 }
 
-impl BaselineRow {
-    /// Keys of a row in the file, without the figures.
-    const FIELDS: [&str; 9] = [
-        "scenario",
-        "strategy",
-        "model",
-        "content",
-        "window",
-        "status",
-        "steps_completed",
-        "steps_total",
-        "integrity_failures",
-    ];
+/// Returns a hash of the lines of a text, whatever their ends.
+fn checksum(text: &str) -> String {
+    format!("{:016x}", content_hash(text.lines().collect::<String>().as_bytes()))
+}
 
+impl BaselineRow {
     pub(super) fn from_run(run: &RunRecord) -> BaselineRow {
         let begun = run.summary.requests > 0 || run.summary.steps_total > 0;
         BaselineRow {
@@ -115,30 +113,6 @@ impl BaselineRow {
     }
 }
 
-/// Writes the figures in the order of the table of metrics.
-fn in_order<S: Serializer>(
-    figures: &BTreeMap<String, Option<f64>>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    let stored = metrics::sorted_columns(|m| &m.gated);
-    to.collect_map(stored.iter().map(|(m, _)| (m.column, figures.get(m.column).copied().flatten())))
-}
-
-/// Rejects unknown keys: a misspelled figure would be ignored and would no longer be gated.
-fn stored_figures<'de, D: Deserializer<'de>>(
-    from: D,
-) -> Result<BTreeMap<String, Option<f64>>, D::Error> {
-    let figures = BTreeMap::<String, Option<f64>>::deserialize(from)?;
-    let stored = metrics::sorted_columns(|m| &m.gated);
-    if let Some(other) = figures.keys().find(|k| stored.iter().all(|(m, _)| m.column != *k)) {
-        let columns = stored.iter().map(|(m, _)| m.column);
-        let known: Vec<&str> = BaselineRow::FIELDS.into_iter().chain(columns).collect();
-        let hint = nearest::hint(other, &known);
-        return Err(D::Error::custom(format!("a row has no key `{other}`; {hint}")));
-    }
-    Ok(figures)
-}
-
 pub fn read_baseline(path: &Path) -> Result<Baseline, ReadError> {
     Baseline::parse(&json::read_text(path)?, path)
 }
@@ -150,8 +124,6 @@ fn round(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::testing;
     use proptest::prelude::*;
@@ -166,24 +138,22 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_row_has_is_refused_with_the_nearest() {
-        let text = Baseline::from_results(&testing::results()).to_text();
-        let parse = |from: &str, to: &str| {
-            let other = text.replacen(&format!("\"{from}\": "), &format!("\"{to}\": "), 1);
-            Baseline::parse(&other, Path::new("b.json")).unwrap_err().to_string()
-        };
-        for (column, wrong) in [("saved_pct", "saved_pctt"), ("steps_total", "step_total")] {
-            let error = parse(column, wrong);
-            let said = format!("a row has no key `{wrong}`; did you mean {column}");
-            assert!(error.starts_with("b.json, line ") && error.contains(&said), "{error}");
+    fn an_edited_file_is_refused_whatever_was_edited() {
+        let written = Baseline::from_results(&testing::results()).to_text();
+        let parse = |text: &str| Baseline::parse(text, Path::new("b.json"));
+        // Git may change the ends of lines.
+        assert!(parse(&written.replace('\n', "\r\n")).is_ok());
+        let sum = written.lines().find(|l| l.contains("checksum")).unwrap();
+        for (from, to) in [
+            ("\"completed\"", "\"error\""),
+            ("\"saved_pct\"", "\"saved_pctt\""),
+            ("\"strategy\": \"codex\"", "\"strategy\": \"c\""),
+            (sum, "  \"checksum\": \"\","),
+        ] {
+            let edited = written.replacen(from, to, 1);
+            assert_ne!(edited, written, "{from}");
+            assert!(matches!(parse(&edited), Err(ReadError::Edited { .. })), "{from}");
         }
-        assert!(parse("yardstick", "yardstik").contains("`yardstik`"));
-        // Every written key is known to the reader.
-        let row = serde_json::to_value(BaselineRow::default()).unwrap();
-        let figures = metrics::sorted_columns(|m| &m.gated).into_iter().map(|(m, _)| m.column);
-        let known: BTreeSet<&str> = BaselineRow::FIELDS.into_iter().chain(figures).collect();
-        let written = row.as_object().unwrap().keys().map(String::as_str);
-        assert_eq!(written.collect::<BTreeSet<_>>(), known);
     }
 
     proptest! {

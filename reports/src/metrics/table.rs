@@ -135,16 +135,14 @@ pub(crate) static METRICS: &[Metric] = &[
         .scored(
             44,
             "recall at\nrisk %",
-            "of what later messages need and compactions had removed or changed, or the agent \
-             fetched again, the share still in the context; an upper bound on use",
+            "of what later messages need and compactions of any row had removed or changed, or the \
+             agent fetched again, the share still in the context; an upper bound on use",
         )
-        .compared(34, 0.2)
-        .gated(25, "recall at risk", Slack::By(0.5)),
-    summary!(at_risk, Unit::Count, Neither).named("at risk").scored(
-        46,
-        "at\nrisk",
-        "messages with such needs",
-    ),
+        .compared(34, 0.2),
+    summary!(at_risk, Unit::Count, Neither)
+        .named("at risk")
+        .scored(46, "at\nrisk", "messages with such needs")
+        .compared(35, 0.0),
     summary!(recall_pct, Unit::Percent, Higher)
         .named("recall")
         .scored(42, "recall\n%", "recall over all needs, at risk or not")
@@ -152,7 +150,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .headline()
         .judged(30)
         .compared(30, 1.0)
-        .gated(20, "recall", Slack::By(0.5)),
+        .gated(20, "recall", Slack::By(0.1)),
 ];
 
 type Read = fn(&RunRecord) -> Cell;

@@ -3,10 +3,11 @@
 //! Of each fact, the lines are written that state it in the conversation of the prompt. What is not
 //! there is never written, so a strategy cannot recover a dropped fact here.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use ctxbench_core::tokens::content_hash;
-use ctxbench_session::fact::{Fact, FactKind, fold};
+use ctxbench_core::tokens::{content_hash, o200k};
+use ctxbench_session::fact::{Fact, fold};
 use ctxbench_session::matcher::Matcher;
 
 use super::SummaryJob;
@@ -21,21 +22,8 @@ pub const DISTORT: f64 = 0.05;
 /// Number of bytes on each side of a literal that are written with it.
 const AROUND: usize = 120;
 
-/// Order of the facts, for summaries that do not have room for all of them.
-const RANK: [FactKind; 9] = [
-    FactKind::Constraint,
-    FactKind::Goal,
-    FactKind::Todo,
-    FactKind::Decision,
-    FactKind::Value,
-    FactKind::Error,
-    FactKind::Artifact,
-    FactKind::Content,
-    FactKind::Superseded,
-];
-
-/// Returns the lines of the visible facts, as far as the reply has room. `rates` = (keep, distort) for
-/// losses.
+/// Returns the lines of the visible facts, as far as the reply has room: first those that answer most
+/// needs per token. `rates` = (keep, distort) for losses.
 pub(super) fn write(job: &SummaryJob<'_>, rates: Option<(f64, f64)>) -> String {
     let request = SummaryRequest::read(job.prompt);
     let mut units: Vec<Unit<'_>> = job.facts.iter().enumerate().flat_map(Unit::of).collect();
@@ -49,9 +37,10 @@ pub(super) fn write(job: &SummaryJob<'_>, rates: Option<(f64, f64)>) -> String {
             }
         }
     }
-    units.sort_by_key(|u| RANK.iter().position(|k| *k == u.of.kind).unwrap_or(RANK.len()));
+    units.retain(|unit| !unit.line.is_empty());
+    units.sort_by_cached_key(|unit| Reverse(unit.needs_per_token()));
     let mut written = BTreeSet::new();
-    let lines = units.iter().filter(|u| !u.line.is_empty()).filter_map(|unit| {
+    let lines = units.iter().filter_map(|unit| {
         let chance = |what| rates.map(|_| chance(job, &unit.of.id, what)).unwrap_or_default();
         let (keep, distort) = rates.unwrap_or((1.0, 0.0));
         let line = (chance("keep") < keep).then(|| unit.excerpt(chance("distort") < distort))?;
@@ -80,6 +69,12 @@ impl<'a> Unit<'a> {
     fn fact(&self) -> Fact {
         let tokens = self.literal.iter().map(ToString::to_string).collect();
         Fact { tokens, ..self.of.clone() }
+    }
+
+    /// Returns the answered shares of needs per million tokens of the excerpt.
+    fn needs_per_token(&self) -> u64 {
+        let literals = self.of.tokens.len().max(1) as u64;
+        1_000_000 * self.of.needs.len() as u64 / literals / o200k(&self.excerpt(false)).max(1)
     }
 
     /// Returns the part of the line around the literal, which may be distorted.

@@ -330,6 +330,33 @@ proptest! {
     }
 }
 
+proptest! {
+    /// However little room there is, an ideal summary answers as many needs as an extract of the same
+    /// request.
+    #[test]
+    fn ideal_answers_what_an_extract_answers_in_little_room(
+        messages in prop::collection::vec("[a-z]{2,9}( [a-z]{2,9}){0,30}", 2..40),
+        room in 30..1_500_u64,
+        ask in prop::sample::select(vec![CODEX, SDK, CLAUDE, OPENCODE, AIDER]),
+    ) {
+        let literal = |n: usize| format!("src/part{n:02}.rs");
+        let text = |(n, said): (usize, &String)| user(&format!("{said} {} must stay", literal(n)));
+        let mut items: Vec<Item> = messages.iter().enumerate().map(text).collect();
+        items.push(user(ask));
+        let p = Prompt { max_tokens: Some(room), ..prompt(items) };
+        let needed = |n: usize| Fact {
+            needs: vec!["u".into()],
+            ..fact(&n.to_string(), FactKind::Value, &[&literal(n)])
+        };
+        let facts: Vec<Fact> = (0..messages.len()).map(needed).collect();
+        let [ideal, extract] = [Summariser::Ideal, Summariser::Extractive].map(|summariser| {
+            let text = words(&summariser, &job(&p, &facts));
+            facts.iter().filter(|f| f.occurs_in(&text)).count()
+        });
+        prop_assert!(ideal >= extract, "{ideal} and {extract}");
+    }
+}
+
 #[test]
 fn lossy_keeps_its_rates() {
     // Ends with a zero, so that a changed digit never gives another fact.
