@@ -316,6 +316,21 @@ fn a_document_that_breaks_off_keeps_what_is_whole() {
 }
 
 #[test]
+fn of_several_recordings_in_a_document_that_breaks_off_the_last_is_cut() {
+    let text =
+        std::fs::read_to_string(testing::recorded("messages/anthropic-messages.json")).unwrap();
+    for mark in ["", "\u{feff}"] {
+        let all = format!("{mark}[{text},{text},{text}");
+        let bytes = &all.as_bytes()[..all.len() - text.len() / 5];
+        let found = read(by_name("anthropic-messages").unwrap(), bytes, "x.json");
+        let is_cut = |one: &Result<Loaded, InputError>| {
+            one.as_ref().unwrap().warnings.iter().any(|w| w.contains("breaks off"))
+        };
+        assert_eq!(found.iter().map(is_cut).collect::<Vec<_>>(), [false, false, true], "{mark:?}");
+    }
+}
+
+#[test]
 fn every_format_has_a_recording_that_is_damaged_here() {
     for format in ALL {
         let mut samples = SAMPLES.iter().chain(DATABASES);
