@@ -119,6 +119,16 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
 }
 
+#[test]
+fn calls_of_a_model_without_a_name_have_no_price() {
+    let here = CommandFolder::new();
+    let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 10});
+    let chat = json!([{"role": "user", "content": "go"}, {"role": "assistant", "content": "ok", "usage": usage}]);
+    here.write("a.json", &chat.to_string());
+    let row = &listed(&here, "a.json")[0];
+    assert_eq!((&row["counted_steps"], &row["cost_usd"]), (&json!(1), &json!(null)));
+}
+
 /// Aider stores counters for some replies only, and its models are often retired.
 #[test]
 fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
