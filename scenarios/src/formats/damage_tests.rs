@@ -293,6 +293,11 @@ fn a_torn_first_line_and_joined_lines_lose_nothing_else() {
         let torn = [&text[..half], &text[text.find('\n').unwrap()..]].concat();
         assert_eq!(sessions(&torn), all - lost, "{path}");
         assert_eq!(sessions(&text.replace('\n', "")), all, "{path}");
+        let replies = |text: &str| -> usize {
+            let loaded = read(format, text.as_bytes(), file).into_iter().flatten();
+            loaded.map(|l| l.session.entries.iter().filter_map(|e| e.as_reply()).count()).sum()
+        };
+        assert_eq!(replies(&text.replace('\n', "")), replies(&text), "{path}");
     }
 }
 

@@ -286,6 +286,13 @@ mod tests {
     }
 
     #[test]
+    fn a_repeated_line_with_an_id_counts_once() {
+        let text = "{\"id\":\"1\",\"a\":1}\n{\"a\":2}\n{\"id\":\"1\",\"a\":1}\n{\"a\":2}\n{\"id\":\"1\",\"a\":3}";
+        let told: Vec<String> = of_text(text).iter().map(|l| l.object["a"].to_string()).collect();
+        assert_eq!(told, ["1", "2", "2", "3"]);
+    }
+
+    #[test]
     fn half_a_character_costs_no_line() {
         let mut notes = Recording::default();
         let text = b"{\"a\":\"cut \\ud83d\"}\n{\"b\":\"\\ude00";
