@@ -161,7 +161,7 @@ mod tests {
             let packed = Embedded { folder: id }.bytes("session.jsonl.zst").unwrap();
             let source = Source::of_bytes(&packed, "session.jsonl.zst");
             let text = source.text().unwrap();
-            assert_eq!(sha256(&*text), pinned, "{id}");
+            assert_eq!(sha256(text), pinned, "{id}");
         }
     }
 }

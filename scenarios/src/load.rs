@@ -224,7 +224,7 @@ fn try_source(
             return Ok(take(path, Ok(scenario::read(text, &shown, beside)?)));
         }
         Some(InputKind::Session) => {
-            jsonl::read_each(source.open()?, &shown, &mut pass);
+            jsonl::read_each(source.utf8()?, &shown, &mut pass);
         }
         Some(InputKind::Recording(name)) => {
             let format = formats::by_name(name).expect("it was detected");

@@ -159,6 +159,16 @@ fn real_recordings_import() {
 }
 
 #[test]
+fn a_session_may_be_utf_16() {
+    let text = "{\"type\":\"session\",\"version\":1,\"id\":\"é\"}\n{\"type\":\"user\",\"id\":\"u\",\"text\":\"go\"}\n";
+    let wide: Vec<u8> =
+        [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("s.jsonl"), wide).unwrap();
+    assert_eq!(load_path(dir.path()).unwrap().scenarios[0].id, "é");
+}
+
+#[test]
 fn subagents_in_files_beside_a_session_are_part_of_it() {
     let line = |kind: &str, id: &str, parent: Option<&str>, agent: Option<&str>, content: Value| {
         let second = ["u", "a", "x1", "x2", "r"].iter().position(|i| *i == id).unwrap();
@@ -205,6 +215,12 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
     std::fs::rename(dir.path().join("agent-x.jsonl"), folder.join("agent-x.jsonl")).unwrap();
     let entries = |path: &Path| load_path(path).unwrap().scenarios[0].session.entries.len();
     assert_eq!(entries(&dir.path().join("s.jsonl")), 5);
+    // So does one with a mark, an empty line or a torn one at the beginning.
+    for start in ["\u{feff}", "\r\n", "{\"type\":\"user\",\"uu\n"] {
+        std::fs::write(folder.join("agent-x.jsonl"), start.to_string() + &agent("agent-x"))
+            .unwrap();
+        assert_eq!(entries(&dir.path().join("s.jsonl")), 5, "{start:?}");
+    }
     // A link to a session has the same companions.
     #[cfg(unix)]
     {

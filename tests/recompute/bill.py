@@ -353,8 +353,8 @@ def gemini_stream(path):
 def kimi_cli(path):
     for o in lines(path):
         if u := (o.get("message", {}).get("payload") or {}).get("token_usage"):
-            # No model is named, so the default of ctxbench has the price.
-            yield o["message"]["payload"]["message_id"], "claude-sonnet-4-5", {
+            # No model is named, so no price is known.
+            yield o["message"]["payload"]["message_id"], None, {
                 "input": u["input_other"], "read": u["input_cache_read"], "write": u["input_cache_creation"], "output": u["output"]}
 
 

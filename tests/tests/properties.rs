@@ -53,6 +53,12 @@ const BREAKS: &[(&str, Rule, &str)] = &[
          (docs/sources/token-budgeting.md §3.4)",
     ),
     (
+        "pi@0.14",
+        Rule::RequestDropped,
+        "what a compaction kept is neither summarised nor kept by the next one, and a turn may be long \
+         (docs/sources/pi.md §10)",
+    ),
+    (
         "codex@described-002",
         Rule::Roles,
         "the note is a message of the model (docs/sources/login-bug.md §2), and where no user \

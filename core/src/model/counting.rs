@@ -41,13 +41,13 @@ pub(super) struct OwnCounting {
 }
 
 impl OwnCounting {
-    /// Returns the counting model; what it leaves out is that of the model.
-    pub(super) fn over(&self, of_model: Counting) -> Counting {
+    /// Returns the counting model of a model with this name; what it leaves out is that of the model.
+    pub(super) fn over(&self, of_model: Counting, name: &str) -> Counting {
         let base = match self.family {
             None => of_model,
             Some(Family::Claude) => Counting::CLAUDE,
             Some(Family::Claude47) => Counting::CLAUDE_4_7,
-            Some(Family::Openai) => Counting { error_pct: Some(0.0), ..Counting::O200K },
+            Some(Family::Openai) => Counting::for_model(Provider::Openai, name),
             Some(Family::O200k) => Counting::O200K,
         };
         let OwnCounting { per_token, per_visible_token, per_block, per_image, .. } = *self;

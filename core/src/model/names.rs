@@ -20,11 +20,20 @@ pub(super) fn base_name(recorded: &str) -> String {
     name[..end].trim_end_matches("-latest").to_string()
 }
 
-/// Writes the dot of a version as Anthropic does: `claude-sonnet-4.5` becomes `claude-sonnet-4-5`.
-pub(super) fn dashed(name: &str) -> String {
-    let digit = |at: usize| name.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
-    let dash = |(at, c)| if c == '.' && at > 0 && digit(at - 1) && digit(at + 1) { '-' } else { c };
-    name.char_indices().map(dash).collect()
+/// Returns a name without one thing that programs add to it: a provider before a colon
+/// (`openai:gpt-5-mini`), or at the end an effort or a stage (`gpt-5-mini-high`, `gemini-2.5-pro-preview`).
+pub(super) fn with_less(name: &str) -> Option<&str> {
+    const ADDED: [&str; 8] =
+        ["minimal", "low", "medium", "high", "xhigh", "none", "thinking", "preview"];
+    if let Some((provider, model)) = name.split_once(':')
+        && provider.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_')
+    {
+        return Some(model);
+    }
+    let (rest, word) = name.rsplit_once('-')?;
+    let is_day = word.len() == 2 && word.bytes().all(|b| b.is_ascii_digit());
+    (ADDED.contains(&word) || is_day && rest.contains("-preview") || rest.ends_with("-preview"))
+        .then_some(rest)
 }
 
 /// Returns whether a text begins with a date such as `20250929` or `2025-09-29`.

@@ -1,24 +1,57 @@
 //! Finds the model of a recorded name: exactly, or by its family.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use super::family::{family_of, keeps_thinking_by_name, listed_in, substitute};
-use super::names::{bare, dashed};
-use super::{Model, Provider, catalogue, unlisted};
+use super::names::{Name, bare, with_less};
+use super::{Model, Prices, Provider, catalogue, unlisted};
 
 /// Finds the model of a recorded name: exactly, or without a date or a gateway's prefix and suffix
 /// (`claude-sonnet-4-5-20250929`, `anthropic.claude-sonnet-4-5-20250929-v1:0`, `gpt-5-2025-08-07`), or
 /// with its version after a dot (`anthropic/claude-sonnet-4.5`).
 /// The longest catalogue name in it wins, unless the price file has another price for the exact name,
 /// such as that of a region, also at the end of a path (`arn:aws:…/us.anthropic.…`). A model that the
-/// catalogue lacks is one of the price file.
+/// catalogue lacks is one of the price file. A name that ends in `:free` costs nothing.
 pub fn find_recorded(name: &str) -> Option<&'static Model> {
+    if let Some(paid) = name.strip_suffix(":free") {
+        return find_recorded(paid).map(|paid| free(name, paid));
+    }
+    find_as_it_is(name).or_else(|| find_recorded(with_less(name)?))
+}
+
+/// Returns a model without a price under another name.
+fn free(name: &str, paid: &Model) -> &'static Model {
+    static MODELS: LazyLock<Mutex<HashMap<String, &'static Model>>> =
+        LazyLock::new(Default::default);
+    let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
+    *models.entry(name.to_string()).or_insert_with(|| {
+        let (name, prices) = (name.into(), Prices::default());
+        &*Box::leak(Box::new(Model { name, prices, ..paid.clone() }))
+    })
+}
+
+fn find_as_it_is(name: &str) -> Option<&'static Model> {
     if let Some(listed) = catalogue().iter().find(|m| *m.name == *name) {
         return Some(listed);
     }
     let exact = unlisted::exact(name).or_else(|| unlisted::exact(name.rsplit('/').next()?));
-    match listed_in(name).or_else(|| listed_in(&dashed(name))) {
+    match listed_in(name).or_else(|| claude(name)) {
         Some(listed) => exact.filter(|m| m.prices != listed.prices).or(Some(listed)),
         None => exact.or_else(|| preview_of(name)).or_else(|| unlisted::named(name)),
     }
+}
+
+/// Finds a model of Anthropic, whose names others write in another order and with a dot:
+/// `claude-4.5-sonnet`.
+fn claude(name: &str) -> Option<&'static Model> {
+    let parts = |name: &str| {
+        let Name { mut words, version } = Name::parse(bare(name));
+        words.sort_unstable();
+        (words, version)
+    };
+    let asked = parts(name);
+    catalogue().iter().find(|m| m.provider == Provider::Anthropic && parts(&m.name) == asked)
 }
 
 /// Finds a model of Google, which lists most of them as previews, by its name without that word.
@@ -56,6 +89,9 @@ mod tests {
         assert_eq!(name("claude-opus-4.5"), Some("claude-opus-4-5"));
         assert_eq!(name("gpt-5.1"), Some("gpt-5.1"));
         assert_eq!(name("gpt-5-2025-08-07"), Some("gpt-5"));
+        assert_eq!(name("claude-4.5-sonnet"), Some("claude-sonnet-4-5"));
+        assert_eq!(name("openai:gpt-5-codex-high"), Some("gpt-5-codex"));
+        assert_eq!(name("gemini-2.5-pro-preview-06-05"), Some("gemini-2.5-pro"));
         assert_eq!(name("gpt-5-2025"), None, "no date");
         assert_eq!(name("gpt-5.9-codex"), None, "another model of the family is not this one");
         assert_eq!(name("mystery-1"), None);
@@ -97,6 +133,9 @@ mod tests {
             let p = &m.prices;
             assert_eq!((&*m.name, (p.input, p.read, p.output)), (listed, usd), "{recorded}");
         }
+        let prices = |name: &str| find_recorded(name).map(|m| (m.prices.input, m.prices.output));
+        assert_eq!(prices("gpt-5-mini-high"), Some((0.25, 2.0)));
+        assert_eq!(prices("deepseek/deepseek-chat:free"), Some((0.0, 0.0)));
         // A region has its own price, and all else of the model.
         let region = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
         let profile = format!("arn:aws:bedrock:us-east-1:123456789012:inference-profile/{region}");

@@ -191,7 +191,7 @@ impl Table {
             published_output: max_output,
             input_limit: row.input_limit.or(limit),
             weak: row.weak.as_ref().unwrap_or(weak).clone(),
-            counting: row.counting.as_ref().map_or(counting, |own| own.over(counting)),
+            counting: row.counting.as_ref().map_or(counting, |own| own.over(counting, &row.name)),
             keeps_thinking: keeps
                 .unwrap_or_else(|| self.rules.thinking.keeps(Some(provider), &row.name)),
             cache,

@@ -328,16 +328,15 @@ impl<'a> CounterReading<'a> {
         let visible = counted.output_estimate.map(|n| n.max(counted.output));
         self.stubs += usize::from(visible.is_some());
         let own_name = call.model.as_deref().or(self.told);
-        let listed = own_name.is_none_or(|name| model::find_recorded(name).is_some());
+        let listed = own_name.is_some_and(|name| model::find_recorded(name).is_some());
         let is_counted = counted.prompt() + counted.output > 0;
-        let is_named = own_name.is_some();
-        let by_program = counted.billing.told_usd.filter(|_| !is_named || !listed || !is_counted);
-        let priced = own_name.unwrap_or(name);
-        let known = match (by_program, model::priced_as(priced)) {
+        let by_program = counted.billing.told_usd.filter(|_| !listed || !is_counted);
+        let priced = own_name.unwrap_or("a model without a name");
+        let known = match (by_program, own_name.and_then(model::priced_as)) {
             (Some(usd), _) => {
                 let why = match is_counted {
-                    true if is_named => format!("{priced} has no price here: its calls"),
-                    true => "calls of a model without a name".to_string(),
+                    true if own_name.is_some() => format!("{priced} has no price here: its calls"),
+                    true => format!("calls of {priced}"),
                     false => "calls without exact counters".to_string(),
                 };
                 let told = format!("{why} cost what the program itself computed");

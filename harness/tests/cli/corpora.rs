@@ -119,18 +119,28 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
 }
 
+#[test]
+fn calls_of_a_model_without_a_name_have_no_price() {
+    let here = CommandFolder::new();
+    let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 10});
+    let chat = json!([{"role": "user", "content": "go"}, {"role": "assistant", "content": "ok", "usage": usage}]);
+    here.write("a.json", &chat.to_string());
+    let row = &listed(&here, "a.json")[0];
+    assert_eq!((&row["counted_steps"], &row["cost_usd"]), (&json!(1), &json!(null)));
+}
+
 /// Aider stores counters for some replies only, and its models are often retired.
 #[test]
 fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
     let here = CommandFolder::new();
-    let chat = "# aider chat started at 2024-08-06 08:55:14\n\n> Model: claude-4-5-sonnet-20990620 \
+    let chat = "# aider chat started at 2024-08-06 08:55:14\n\n> Model: claude-sonnet-4-4-20990620 \
                 with diff edit format  \n\n#### hello\n\nHello!\n\n> Tokens: 5,000 sent, 3 received.  \n\n\
                 #### and you\n\nFine.\n";
     here.write("a/.aider.chat.history.md", chat);
     let row = &listed(&here, "a")[0];
     assert_eq!((&row["steps"], &row["counted_steps"]), (&json!(2), &json!(1)));
     assert_eq!((&row["peak"], &row["peak_is_counted"]), (&json!(5000), &json!(true)));
-    let priced = "claude-4-5-sonnet-20990620 is not in the table of models: its calls are priced as \
+    let priced = "claude-sonnet-4-4-20990620 is not in the table of models: its calls are priced as \
                   claude-sonnet-4-5";
     let least = "at least: replies without counters are not in the cost";
     assert_eq!(row["cost_notes"], json!([priced, least]));

@@ -293,6 +293,11 @@ fn a_torn_first_line_and_joined_lines_lose_nothing_else() {
         let torn = [&text[..half], &text[text.find('\n').unwrap()..]].concat();
         assert_eq!(sessions(&torn), all - lost, "{path}");
         assert_eq!(sessions(&text.replace('\n', "")), all, "{path}");
+        let replies = |text: &str| -> usize {
+            let loaded = read(format, text.as_bytes(), file).into_iter().flatten();
+            loaded.map(|l| l.session.entries.iter().filter_map(|e| e.as_reply()).count()).sum()
+        };
+        assert_eq!(replies(&text.replace('\n', "")), replies(&text), "{path}");
     }
 }
 
@@ -312,6 +317,21 @@ fn a_document_that_breaks_off_keeps_what_is_whole() {
         let told = found.unwrap_or_else(|e| panic!("{path}: {e}")).warnings;
         let cut = format!("{file}:{}: the JSON breaks off here", cut.lines().count());
         assert!(told.iter().any(|w| w.starts_with(&cut)), "{path}: {told:?}");
+    }
+}
+
+#[test]
+fn of_several_recordings_in_a_document_that_breaks_off_the_last_is_cut() {
+    let text =
+        std::fs::read_to_string(testing::recorded("messages/anthropic-messages.json")).unwrap();
+    for mark in ["", "\u{feff}"] {
+        let all = format!("{mark}[{text},{text},{text}");
+        let bytes = &all.as_bytes()[..all.len() - text.len() / 5];
+        let found = read(by_name("anthropic-messages").unwrap(), bytes, "x.json");
+        let is_cut = |one: &Result<Loaded, InputError>| {
+            one.as_ref().unwrap().warnings.iter().any(|w| w.contains("breaks off"))
+        };
+        assert_eq!(found.iter().map(is_cut).collect::<Vec<_>>(), [false, false, true], "{mark:?}");
     }
 }
 

@@ -56,30 +56,37 @@ impl Format {
         sink: &mut dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()>,
     ) {
         let mut any = false;
-        let mut read = |broken: Option<usize>| {
-            let read = (self.read)(source, &mut |one| {
-                let linked = match one {
-                    Err(e) if !any && broken.is_none() && source.mend().is_some() => {
-                        return Err(Ended::Unreadable(e));
-                    }
-                    other => other.map(|mut recording| {
-                        broken.into_iter().for_each(|line| recording.cut_off(source.name(), line));
-                        recording.link();
-                        recording
-                    }),
-                };
-                any = true;
-                if sink(linked).is_break() { Err(Ended::Enough) } else { Ok(()) }
+        // The newest recording of a document that breaks off: the last one is cut.
+        let mut held = None;
+        let mut pass = |one: Result<Recording, InputError>, cut: Option<usize>| {
+            let linked = one.map(|mut recording| {
+                cut.into_iter().for_each(|line| recording.cut_off(source.name(), line));
+                recording.link();
+                recording
+            });
+            if sink(linked).is_break() { Err(Ended::Enough) } else { Ok(()) }
+        };
+        let mut read = |is_cut: bool| {
+            let read = (self.read)(source, &mut |one| match one {
+                Err(e) if !any && !is_cut && source.mend().is_some() => Err(Ended::Unreadable(e)),
+                one => {
+                    any = true;
+                    let ready = if is_cut { held.replace(one) } else { Some(one) };
+                    ready.map_or(Ok(()), |one| pass(one, None))
+                }
             });
             (read, any)
         };
-        let (read, any) = match read(None) {
-            (Err(Ended::Unreadable(e)), false) => match source.mend() {
-                Some(line) => read(Some(line)),
-                None => (Err(Ended::Unreadable(e)), false),
-            },
+        let (read, any) = match read(false) {
+            (Err(Ended::Unreadable(_)), false) if source.mend().is_some() => read(true),
             other => other,
         };
+        if let Some((last, line)) = held.zip(source.mend())
+            && !matches!(read, Err(Ended::Enough))
+            && pass(last, Some(line)).is_err()
+        {
+            return;
+        }
         let expected = format!("a recording of {}", self.title);
         let nothing = InputError::new(1, "nothing in it", expected, "check the format");
         let error = match read {

@@ -1,7 +1,10 @@
 //! Lines of a recording, and access to their fields.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
+
+use ctxbench_core::tokens::content_hash;
 
 pub(super) use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use ctxbench_formats::lines::{LineReader, path_to_last};
@@ -34,7 +37,8 @@ pub(super) fn of_lines(
 type TakeObject<'a> = dyn FnMut(&mut Recording, RecordedLine) -> Result<(), InputError> + 'a;
 
 /// Passes on the objects of a format with one object per line. Other text is left out with a note.
-/// Objects that two writers put on one line are passed on one by one.
+/// Objects that two writers put on one line are passed on one by one, and a repeated line that has an id
+/// is passed on once.
 pub(super) fn each_object(
     source: &Source<'_>,
     notes: &mut Recording,
@@ -43,9 +47,16 @@ pub(super) fn each_object(
     let mut reader = LineReader::without(notes.unread);
     let mut lines = source.lines()?.peekable();
     let file = source.name();
+    let mut named = HashSet::new();
     while let Some(line) = lines.next() {
         let (number, content) = line?;
         let (objects, error) = reader.objects(&content);
+        if let [one] = &objects[..]
+            && ["uuid", "id"].iter().any(|key| str_of(one, key).is_some())
+            && !named.insert(content_hash(content.as_bytes()))
+        {
+            continue;
+        }
         let is_last = lines.peek().is_none();
         let told = damage(objects.len(), error.as_ref(), is_last);
         notes.warnings.extend(told.map(|told| format!("{file}:{number}: {told}")));
@@ -272,6 +283,13 @@ mod tests {
         let (lines, told) = read("{\"a\":1}\n{\"b\":[{\"a\":5},{\"a\":{\"a\":2}}");
         assert_eq!(lines, [line(1, "1"), line(2, "{\"a\":2}")]);
         assert_eq!(told, ["r.jsonl:2: 1 object on one line, after one that breaks off; read"]);
+    }
+
+    #[test]
+    fn a_repeated_line_with_an_id_counts_once() {
+        let text = "{\"id\":\"1\",\"a\":1}\n{\"a\":2}\n{\"id\":\"1\",\"a\":1}\n{\"a\":2}\n{\"id\":\"1\",\"a\":3}";
+        let told: Vec<String> = of_text(text).iter().map(|l| l.object["a"].to_string()).collect();
+        assert_eq!(told, ["1", "2", "2", "3"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn text(bytes: &[u8], name: &str) -> Result<String, InputError> {
-    Source::of_bytes(bytes, name).text()
+    Source::of_bytes(bytes, name).text().map(str::to_string)
 }
 
 fn lines(bytes: &[u8], name: &str) -> Result<Vec<String>, InputError> {

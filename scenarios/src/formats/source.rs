@@ -22,6 +22,7 @@ pub use archive::Archive;
 use super::json;
 use super::unpack::{self, MAX_HELD_BYTES, Packing};
 use crate::error::InputError;
+use crate::escapes;
 
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -40,6 +41,8 @@ pub struct Source<'a> {
     /// Whether to ignore companion files.
     alone: bool,
     searched: Option<&'a SearchedFolders>,
+    /// The whole text, once it was read.
+    text: OnceCell<String>,
     /// The text up to its last whole item, if it is a document that breaks off, and the line of the break.
     mended: OnceCell<(String, usize)>,
 }
@@ -67,14 +70,17 @@ impl<'a> Source<'a> {
     pub fn at(path: &'a Path) -> Source<'a> {
         let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| path.display().to_string());
-        let mended = OnceCell::new();
-        Source { name, raw: Raw::Path(path), alone: false, searched: None, mended }
+        Source::of(name, Raw::Path(path))
     }
 
     /// Creates a source of bytes in memory, such as standard input.
     pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
-        let (name, mended) = (name.to_string(), OnceCell::new());
-        Source { name, raw: Raw::Bytes(bytes), alone: true, searched: None, mended }
+        Source::of(name.to_string(), Raw::Bytes(bytes)).alone()
+    }
+
+    fn of(name: String, raw: Raw<'a>) -> Source<'a> {
+        let (text, mended) = Default::default();
+        Source { name, raw, alone: false, searched: None, text, mended }
     }
 
     pub fn called(self, name: &str) -> Source<'a> {
@@ -152,6 +158,13 @@ impl<'a> Source<'a> {
             Raw::Member { archive, .. } => archive.member(&path.to_string_lossy()),
             _ => Ok(Source::at(path)),
         }
+    }
+
+    /// Returns the JSON in a companion file; null if it cannot be read.
+    pub(super) fn json_in(&self, path: Option<&PathBuf>) -> Value {
+        let file = path.and_then(|path| self.open_companion(path).ok());
+        let text = file.as_ref().and_then(|file| file.text().ok());
+        text.and_then(|text| escapes::from_str(text).ok()).unwrap_or_default()
     }
 
     /// Returns the files in a folder next to this source, and those below it if `deep`.
@@ -240,9 +253,10 @@ impl<'a> Source<'a> {
 
     /// Returns the whole text, decoded from UTF-8 or, with its mark, UTF-16. Invalid bytes are
     /// replaced.
-    pub fn text(&self) -> Result<String, InputError> {
-        if let Some((mended, _)) = self.mended.get() {
-            return Ok(mended.clone());
+    pub fn text(&self) -> Result<&str, InputError> {
+        let known = self.mended.get().map(|(mended, _)| mended).or(self.text.get());
+        if let Some(known) = known {
+            return Ok(known);
         }
         let mut bytes = Vec::new();
         // The size of an uncompressed file is known.
@@ -253,17 +267,15 @@ impl<'a> Source<'a> {
             let what = format!("more than {} MiB of one document in it", most >> 20);
             return Err(self.unread(&io::Error::other(what)));
         }
-        Ok(decoded(bytes))
+        Ok(self.text.get_or_init(|| decoded(bytes)))
     }
 
-    /// Makes [`Source::text`] end with the last whole item of a JSON document that breaks off. Returns the
-    /// line of the break; `None` if the source is something else.
+    /// Makes [`Source::text`] end with the last whole item of a JSON document that breaks off and was read.
+    /// Returns the line of the break; `None` if the source is something else.
     pub(super) fn mend(&self) -> Option<usize> {
         if self.mended.get().is_none() {
-            let mut start = self.open().ok()?;
-            matches!(start.fill_buf().ok()?, [b'{' | b'[', ..]).then_some(())?;
-            let text = self.text().ok()?;
-            self.mended.set((json::closed_if_cut(&text)?, text.lines().count())).ok()?;
+            let text = self.text.get().filter(|text| text.trim_start().starts_with(['{', '[']))?;
+            self.mended.set((json::closed_if_cut(text)?, text.lines().count())).ok()?;
         }
         self.mended.get().map(|(_, line)| *line)
     }
@@ -290,12 +302,12 @@ impl<'a> Source<'a> {
 
     /// Returns a stream of the text in UTF-8. UTF-16 is converted in memory, because long files do
     /// not use it.
-    fn utf8(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
+    pub(crate) fn utf8(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
         let mut reader = self.open()?;
         let start = reader.fill_buf().map_err(|e| self.unread(&e))?;
         let wide = matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         if wide {
-            return Ok(Box::new(io::Cursor::new(self.text()?.into_bytes())));
+            return Ok(Box::new(self.text()?.as_bytes()));
         }
         Ok(reader)
     }

@@ -335,6 +335,28 @@ impl Log {
         (!plan.history.is_empty() || !plan.turn.is_empty()).then_some(plan)
     }
 
+    /// Plans a compaction as version 0.14: the tail begins with a message of the user, and the counters
+    /// since the newest compaction tell its size. What that compaction kept is neither summarised nor
+    /// kept (docs/sources/pi.md §10).
+    pub(super) fn plan_of_turns(&self, keep: u64) -> Option<CompactionPlan> {
+        let from = self.compaction().map_or(0, |(at, _)| at + 1);
+        let is_turn = |i: &usize| self.0[*i].visible().is_some_and(|m| m.role == Role::User);
+        let total = |i: usize| self.0[i].visible().map_or(0, |m| m.report.total());
+        let mut counted = (from..self.0.len()).rev().filter(|i| total(*i) > 0).peekable();
+        let newest = counted.peek().map_or(0, |i| total(*i));
+        let mut first_kept = from;
+        while let Some(at) = counted.next() {
+            // With the reply before, the tail would be larger than asked.
+            if counted.peek().is_some_and(|i| newest.saturating_sub(total(*i)) >= keep) {
+                first_kept = (from..=at).rev().find(is_turn).unwrap_or(from);
+                break;
+            }
+        }
+        let history = (from..first_kept).filter(|i| self.0[*i].visible().is_some()).collect();
+        let plan = CompactionPlan { first_kept, history, turn: Vec::new(), split: false };
+        (from < self.0.len()).then_some(plan)
+    }
+
     /// Returns true if only a hidden reply follows the cut. The last visible message is then
     /// summarised too, since it has no answer.
     fn only_a_hidden_reply_follows(&self, suffix: &[usize]) -> bool {

@@ -39,6 +39,9 @@ pub(crate) struct PiWords {
     pub(crate) split_join: Arc<str>,
     pub(crate) summary_head: Arc<str>,
     pub(crate) summary_tail: Arc<str>,
+    /// Words of the summary request of 0.14.
+    pub(crate) prior: Arc<str>,
+    pub(crate) checkpoint: Arc<str>,
 }
 
 /// Length to which the transcript cuts a tool result, in UTF-16 units (docs/sources/pi.md §3).
@@ -211,7 +214,7 @@ pub(super) fn turn_prompt(w: &PiWords, transcript: &Transcript, focus: Option<&s
     focused(w, out, focus)
 }
 
-fn focused(w: &PiWords, mut out: Transcript, focus: Option<&str>) -> Draft {
+pub(super) fn focused(w: &PiWords, mut out: Transcript, focus: Option<&str>) -> Draft {
     if let Some(focus) = focus.filter(|f| !f.is_empty()) {
         out.instruct(&w.focus);
         out.instruct(focus);

@@ -1,4 +1,4 @@
-//! pi as released, 1.5 (docs/sources/pi.md; comments name the sections).
+//! pi as released, 1.5, and 0.14 (docs/sources/pi.md; comments name the sections).
 //!
 //! The program decides whether to compact after each batch of tool calls, after a run and before a
 //! prompt. If the provider refuses a request for its length, or a reply was cut off below its
@@ -9,8 +9,8 @@ use ctxbench_core::prelude::*;
 
 use super::log::{CompactionPlan, EntryContent, Log, LogEntry, PiCompaction, Report};
 use super::rules::{
-    PiSettings, PiWords, base_chars, by_three_and_a_half, history_prompt, is_overflow,
-    is_retryable, largest_reply, quarter, transcript, turn_prompt,
+    FileLists, PiSettings, PiWords, base_chars, by_three_and_a_half, focused, history_prompt,
+    is_overflow, is_retryable, largest_reply, quarter, transcript, turn_prompt,
 };
 use crate::descriptor::BuildRequest;
 use crate::shared::{is_fixed, summary_base};
@@ -20,6 +20,8 @@ pub(crate) struct PiProgram {
     settings: PiSettings,
     words: PiWords,
     scale: f64,
+    /// Whether it follows 0.14 (docs/sources/pi.md §10).
+    is_old: bool,
     log: Log,
     /// Report of the reply that arrived but is not recorded yet.
     report: Option<Report>,
@@ -38,8 +40,10 @@ const MANUAL: &str = "manual";
 
 impl PiProgram {
     pub(crate) fn new(b: &BuildRequest<'_>) -> Self {
-        let (settings, words) = (b.settings(), b.texts());
-        PiProgram { settings, words, scale: b.scale, ..PiProgram::default() }
+        let (mut settings, words): (PiSettings, PiWords) = (b.settings(), b.texts());
+        let is_old = b.version.name == "0.14";
+        settings.retries = if is_old { 0 } else { settings.retries };
+        PiProgram { settings, words, scale: b.scale, is_old, ..PiProgram::default() }
     }
 
     fn base(&self, s: &Engine) -> u64 {
@@ -76,6 +80,11 @@ impl PiProgram {
             return false;
         }
         let EntryContent::Message(m) = &self.log.0[at].content else { return false };
+        if self.is_old {
+            let tokens = m.report.total();
+            self.check_threshold(s, phase, tokens).await;
+            return false;
+        }
         let (usage, window) = (m.report.usage, s.model.window);
         let failed = m.report.failed.as_ref();
         let cut_off = m.report.cut_off;
@@ -135,7 +144,8 @@ impl PiProgram {
         phase: Phase,
         focus: Option<&str>,
     ) -> bool {
-        let plan = self.log.plan(self.settings.keep_recent);
+        let keep = self.settings.keep_recent;
+        let plan = if self.is_old { self.log.plan_of_turns(keep) } else { self.log.plan(keep) };
         if plan.is_none() && reason != MANUAL {
             return false;
         }
@@ -144,7 +154,7 @@ impl PiProgram {
         let Some(plan) = plan else { return false };
         let Some(summary) = self.summary(s, &plan, phase, focus).await else { return false };
         let covered = || plan.history.iter().chain(&plan.turn).copied();
-        let files = self.log.files(covered());
+        let files = if self.is_old { FileLists::default() } else { self.log.files(covered()) };
         let summary = summary + &files.render();
         let before = self.log.compaction().map(|(_, c)| c.block.origin.clone());
         let messages = covered().filter_map(|i| self.log.0[i].visible());
@@ -176,30 +186,50 @@ impl PiProgram {
             let messages = entries.iter().filter_map(|&i| self.log.0[i].visible());
             transcript(messages.map(|m| (m.role, &m.blocks[..])))
         };
+        if self.is_old {
+            return self.ask(s, phase, self.old_request(plan, focus)).await;
+        }
+        let base = summary_base(s, Role::System, &words.summary_system);
+        let under_base = |prompt: Draft| [&base[..], &[prompt.ephemeral()]].concat();
         let history = if plan.history.is_empty() {
             prior.unwrap_or(&words.no_history).to_string()
         } else {
             let prompt = history_prompt(words, &told(&plan.history), prior, focus);
-            self.ask(s, phase, prompt).await?
+            self.ask(s, phase, under_base(prompt)).await?
         };
         if !plan.split {
             return Some(history);
         }
         let prompt = turn_prompt(words, &told(&plan.turn), focus);
-        let turn = self.ask(s, phase, prompt).await?;
+        let turn = self.ask(s, phase, under_base(prompt)).await?;
         Some(format!("{history}{}{turn}", words.split_join))
+    }
+
+    /// Returns the blocks of a summary request of 0.14: the summary before, the messages as they were
+    /// sent, and what is asked, without a system prompt.
+    fn old_request(&self, plan: &CompactionPlan, focus: Option<&str>) -> Vec<Arc<Block>> {
+        let prior = self.log.compaction().map(|(_, c)| {
+            let mut told = Transcript::default();
+            told.instruct(&self.words.prior);
+            told.recall(&Transcript::quoted(BlockKind::Summary, &c.summary));
+            told.draft(BlockKind::Summary, Role::User).ephemeral()
+        });
+        let messages = plan.history.iter().filter_map(|&i| self.log.0[i].visible());
+        let mut asked = Transcript::default();
+        asked.instruct(&self.words.checkpoint);
+        let asked = focused(&self.words, asked, focus).ephemeral();
+        let messages = messages.flat_map(|m| m.blocks.iter().cloned());
+        prior.into_iter().chain(messages).chain([asked]).collect()
     }
 
     /// Sends a summary request and returns the answer. Retries transient failures, and records any
     /// other failure.
-    async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Option<String> {
-        let mut blocks = summary_base(s, Role::System, &self.words.summary_system);
-        blocks.push(prompt.ephemeral());
+    async fn ask(&self, s: &mut Engine, phase: Phase, blocks: Vec<Arc<Block>>) -> Option<String> {
         let input = blocks.iter().map(|b| by_three_and_a_half(utf16_len(&b.text))).sum();
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.largest_reply(s, input));
         // A one-time prompt is not worth a cache entry (docs/sources/pi.md §8).
-        request.breakpoints = Vec::new();
+        request.breakpoints.retain(|_| self.is_old);
         match s.send_retrying(&request, self.settings.retries, is_retryable).await {
             Ok(reply) if reply.stop != StopReason::MaxTokens && !reply.has_calls() => {
                 // An empty answer is a valid summary (docs/sources/pi.md §6).
@@ -246,7 +276,7 @@ impl Strategy for PiProgram {
     }
 
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
-        if let Some(at) = self.log.newest_reply() {
+        if let Some(at) = self.log.newest_reply().filter(|_| !self.is_old) {
             self.check_reply(s, at, Phase::PreTurn).await;
         }
         if self.log.close_calls(s) {
@@ -285,10 +315,11 @@ impl Strategy for PiProgram {
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
-        self.batch_done = had_calls;
-        let at = self.log.newest_reply().filter(|_| !had_calls);
+        self.batch_done = had_calls && !self.is_old;
+        let at = self.log.newest_reply().filter(|_| !self.batch_done);
+        let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
         match at {
-            Some(at) if self.check_reply(s, at, Phase::PostTurn).await => Flow::Again,
+            Some(at) if self.check_reply(s, at, phase).await => Flow::Again,
             _ => Flow::Proceed,
         }
     }

@@ -1,11 +1,12 @@
 //! Tests of pi's facts (docs/sources/pi.md), in a window of 200,000 tokens. 180,000 are reserved,
 //! so prompts of more than 20,000 compact.
 
-use ctxbench_core::block::BlockKind::{Assistant, Base, Output, User};
+use ctxbench_core::block::BlockKind::{Assistant, Base, Output, Summary, SummaryPrompt, User};
 use ctxbench_core::prelude::*;
 
 use crate::testing::{
-    Answer, Played, Script, back_to, calls, compact, failure, image, kinds, play, text_answer, user,
+    Answer, Played, Script, back_to, calls, compact, failure, image, kinds, play, text_answer,
+    texts, user,
 };
 
 const SPEC: &str = "pi:reserve=180k,keep_recent=100";
@@ -66,6 +67,25 @@ fn a_split_turn_without_whole_turns_before_it_keeps_the_summary_before() {
     let text = &after.last().unwrap()[1].text;
     assert!(text.contains("TWO\n\n---\n\n") && text.contains("TURN\n\n<read-files>\nz\n"));
     assert!(text.contains("<modified-files>\ny\n"), "{text}");
+}
+
+/// docs/sources/pi.md §10. The limit is 20,000 tokens, and the tail at least 100.
+#[test]
+fn version_0_14_keeps_whole_turns_and_forgets_the_tail_before() {
+    let replies = [("one", 2_000), ("two", 19_950), ("three", 20_001), ("four", 20_050)];
+    let replies = replies.map(|(text, total)| used(text_answer(text), total));
+    let script = Script::new(["u1", "u2", "u3", "u4"].map(|u| user(u, u)).into(), replies.into())
+        .then([user("u5", "u5")], [text_answer("five")])
+        .summaries(vec![text_answer("ONE"), text_answer("TWO")]);
+    let p = play("pi@0.14:reserve=180k,keep_recent=100", script);
+    // The counters fall by more than 100 tokens before `two`. After the first compaction there is one
+    // reply, which stays.
+    let asked: Vec<_> = p.summaries().iter().map(|r| kinds(r)).collect();
+    assert_eq!(asked, [vec![User, Assistant, SummaryPrompt], vec![Summary, SummaryPrompt]]);
+    let shown = |n: usize| texts(&p.samples()[n].blocks).join("|");
+    assert!(shown(3).contains("ONE") && shown(3).ends_with("|u2|two|u3|three|u4"), "{}", shown(3));
+    assert!(shown(4).contains("TWO") && shown(4).ends_with("|u4|four|u5"), "{}", shown(4));
+    assert!(!shown(4).contains("three"), "{}", shown(4));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::model::{Counting, name_of, table};
+use crate::tokens::Size;
 
 fn with(text: &str) -> Result<Table, TomlError> {
     table::published().with(&OwnFile { path: "some/mine.toml".into(), text: text.into() })
@@ -111,4 +112,14 @@ fn errors_have_line_key_and_similar_name() {
     assert!(error_of("[[model]\n").starts_with("some/mine.toml:1: "));
     assert!(error_of("[[modl]]\n").contains(":1: unknown key `modl`; did you mean model?"));
     assert!(error_of("[[model]]\nname = \" \"\n").contains(":1: `name` names no model"));
+}
+
+#[test]
+fn the_counting_of_openai_has_its_rule_of_images() {
+    let table =
+        with("[[model]]\nname = \"gpt-5.4\"\ncounting = { family = \"openai\" }\n").unwrap();
+    let counting = model(&table, "gpt-5.4").counting;
+    let image = Size { images: 1, pixels: Some((1_920, 1_080)), ..Size::default() };
+    // 60 × 34 squares of 32 pixels at 1.2 tokens.
+    assert_eq!(counting.block(image) - counting.per_block, 2_448);
 }

@@ -48,12 +48,12 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let beside = source.folder().and_then(|p| source.companion(&p.with_file_name(REQUESTS)));
     let requests = match &beside {
-        Some(path) => requests::first_prompts(&source.open_companion(path)?.text()?),
+        Some(path) => requests::first_prompts(source.open_companion(path)?.text()?),
         None => Vec::new(),
     };
-    let strict = lines(&text).any(|(_, l)| l.starts_with("#### ") && l.ends_with("  "));
+    let strict = lines(text).any(|(_, l)| l.starts_with("#### ") && l.ends_with("  "));
     let mut chat: Option<Chat> = None;
-    for (number, line) in lines(&text) {
+    for (number, line) in lines(text) {
         let Some(started) = line.strip_prefix(START) else {
             if let Some(chat) = &mut chat {
                 chat.line(number, line, strict);

@@ -38,7 +38,7 @@ fn sniff(head: &Head) -> bool {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
-    let document = Document::new(&text, source.name());
+    let document = Document::new(text, source.name());
     let members = document.members()?;
     let reader = MessageReader::default();
     let mut reader = AtifReader { reader, agents: Vec::new(), told: HashSet::new(), source };
@@ -130,7 +130,7 @@ impl AtifReader<'_> {
         }
         let Ok(source) = self.source.open_companion(&path) else { return };
         let Ok(text) = source.text() else { return };
-        let document = Document::new(&text, source.name());
+        let document = Document::new(text, source.name());
         match document.members() {
             Ok(members) => {
                 self.reader.out.beside.push(path.clone());
@@ -162,7 +162,7 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     let is_atif = !unpacked(source.name()).ends_with(".jsonl")
         && source.head().is_ok_and(|head| head.text.contains(VERSION));
     let Some(Ok(text)) = is_atif.then(|| source.text()) else { return Vec::new() };
-    let whole: Value = escapes::from_str(&text).unwrap_or_default();
+    let whole: Value = escapes::from_str(text).unwrap_or_default();
     let steps = whole["steps"].as_array().into_iter().flatten();
     let results = steps.filter_map(|s| s.pointer("/observation/results")?.as_array()).flatten();
     results.flat_map(subagents_of).filter_map(|r| companion(r, source)).collect()

@@ -2,14 +2,12 @@
 //! session's file, in later versions in the folder `SESSION/subagents/`, those of workflows in folders
 //! below it (docs/sources/claude-code.md §1.6).
 
-use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
+
+use ctxbench_formats::lines::LineReader;
 
 use super::super::source::NumberedLine;
 use crate::formats::prelude::*;
-
-/// Maximum length of a first line that is read, bytes.
-const LONGEST_LINE: u64 = 4 << 20;
 
 /// Returns the files of a session's subagents, sorted by name. Returns none if the input is not the
 /// main file of a session.
@@ -26,16 +24,16 @@ pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     let said = |o: &Map<String, Value>| {
         matches!(str_of(o, "type"), Some("user" | "assistant")) && !flag(o, "isSidechain")
     };
-    let object = |line: NumberedLine| escapes::from_str::<Map<String, Value>>(&line.ok()?.1).ok();
-    let mut objects = input.lines().into_iter().flatten().filter_map(object);
+    let mut objects = input.lines().into_iter().flatten().flat_map(objects_on);
     let Some(session) =
         objects.find(said).and_then(|o| str_of(&o, "sessionId").map(str::to_string))
     else {
         return vec![];
     };
-    let is_own = |p: &PathBuf| session_of_agent(input, p).as_ref() == Some(&session);
+    // Those in its own folder may name another session.
+    let is_agent = |p: &PathBuf| session_of_agent(input, p).is_some();
     let beside = beside.get(&session).into_iter().flatten().cloned();
-    let mut found: Vec<PathBuf> = beside.chain(below.into_iter().filter(is_own)).collect();
+    let mut found: Vec<PathBuf> = beside.chain(below.into_iter().filter(is_agent)).collect();
     found.retain(|p| *p != *path);
     found.sort();
     found
@@ -49,8 +47,12 @@ fn session_of_agent(input: &Source<'_>, path: &Path) -> Option<String> {
     flag(&object, "isSidechain").then(|| string(&object, "sessionId"))?
 }
 
+/// Returns the first object in a file, on one of its first lines.
 fn first(input: &Source<'_>, path: &Path) -> Option<Map<String, Value>> {
-    let mut line = String::new();
-    input.open_companion(path).ok()?.open().ok()?.take(LONGEST_LINE).read_line(&mut line).ok()?;
-    escapes::from_str(&line).ok()
+    let source = input.open_companion(path).ok()?;
+    source.lines().ok()?.take(3).flat_map(objects_on).next()
+}
+
+fn objects_on(line: NumberedLine) -> Vec<Map<String, Value>> {
+    line.map(|(_, text)| LineReader::default().objects(&text).0).unwrap_or_default()
 }

@@ -80,10 +80,21 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
         }
     }
     let TranscriptReader { mut out, ids, .. } = reader;
+    out.context_window = window_of(&out.steps);
     compactions::commands(&mut out.steps);
     let alone = compactions::summaries(&mut out.steps);
     out.left_out.extend(alone.map(|why| format!("{file}: {why}")));
     Recording { route: ids.route(), ..out }
+}
+
+/// Returns the window of a client that compacted by itself where only clients with 200,000 tokens do.
+/// Newer models have a larger one, which not every client uses (docs/sources/claude-code.md §1.1).
+fn window_of(steps: &[RecordingStep]) -> Option<u64> {
+    let sizes = steps.iter().filter_map(|step| match &step.what {
+        StepKind::Compaction(c) if c.trigger == Some(Trigger::Auto) => c.pre_tokens,
+        _ => None,
+    });
+    sizes.max().filter(|size| (150_000..200_000).contains(size)).map(|_| 200_000)
 }
 
 #[derive(Default)]

@@ -56,6 +56,11 @@ fn a_transcript_becomes_a_session() {
     let estimate = estimated(&["hm"]) + estimated(&["Read{\"p\":\"x\"}", "Read{}"]);
     assert_eq!(first.usage.as_ref().unwrap().output_estimate, Some(estimate));
     assert_eq!(compactions(&s)[0].trigger, Some(Trigger::Auto));
+    // It compacted by itself at 170,000 tokens; a client with a larger window does not.
+    assert_eq!(s.header.context_window, Some(200_000));
+    let at = |tokens: &str| MAIN.replace("\"preTokens\":170000", tokens);
+    assert_eq!(import(&at("\"preTokens\":967000")).0.header.context_window, None);
+    assert_eq!(import(&at("\"preTokens\":90000")).0.header.context_window, None);
     assert_eq!(s.header.prefix_tokens, Some(153 - estimated(&["caveat", "find it"])));
 }
 

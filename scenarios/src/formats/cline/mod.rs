@@ -61,7 +61,7 @@ struct BilledRequest {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
-    let document = Document::new(&text, source.name());
+    let document = Document::new(text, source.name());
     if text.trim_start().starts_with('{') {
         return sink(sdk::read(source, &document));
     }
@@ -114,8 +114,9 @@ fn model_told(message: &RecordedLine) -> Option<String> {
 /// Reads a companion file, as far as it is whole.
 fn json_of(source: &Source<'_>, path: &Path, notes: &mut Recording) -> Option<Value> {
     let file = source.open_companion(path).ok()?;
+    file.text().ok()?;
     file.mend().into_iter().for_each(|line| notes.cut_off(file.name(), line));
-    let read = escapes::from_str(&file.text().ok()?);
+    let read = escapes::from_str(file.text().ok()?);
     if let Err(e) = &read {
         let (name, line) = (file.name(), e.line().max(1));
         notes.warnings.push(format!("{name}:{line}: not readable as JSON ({e}); left out"));

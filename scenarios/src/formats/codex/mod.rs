@@ -199,6 +199,17 @@ impl RolloutReader {
         }
     }
 
+    /// Reads the window, of which Codex reports 95 % as usable, rounded down (docs/sources/codex.md §1.2).
+    /// Its limits are shares of the whole window. Releases before 0.63 report the whole one, of whole
+    /// thousands.
+    fn window(&mut self, told: &Map<String, Value>) {
+        let Some(usable) = told.get("model_context_window").and_then(tokens) else { return };
+        let minor = self.out.version.as_deref().and_then(|v| v.split('.').nth(1)?.parse().ok());
+        let is_whole = usable.is_multiple_of(1_000) && minor.is_some_and(|n: u64| n < 63);
+        let whole = u64::try_from((u128::from(usable) * 100).div_ceil(95)).unwrap_or(u64::MAX);
+        self.out.context_window = Some(if is_whole { usable } else { whole });
+    }
+
     fn turn(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         self.model = string(payload, "model").or(self.model.take());
         let effort = string(payload, "effort");
@@ -210,12 +221,10 @@ impl RolloutReader {
     }
 
     fn event(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
-        let number = |key: &str| payload.get(key).and_then(tokens);
         match str_of(payload, "type") {
             Some("token_count") => self.counted(at, payload),
             Some("task_started") => {
-                let window = number("model_context_window").map(whole_window);
-                self.out.context_window = window.or(self.out.context_window);
+                self.window(payload);
                 (self.is_bare_turn, self.alone) = (true, None);
                 self.record(at, Record::TurnStarted);
             }
@@ -228,7 +237,7 @@ impl RolloutReader {
             }
             Some("user_message") => self.said_by_event(at, payload),
             Some("thread_rolled_back") => {
-                let turns = number("num_turns").unwrap_or(1).max(1);
+                let turns = payload.get("num_turns").and_then(tokens).unwrap_or(1).max(1);
                 let turns = usize::try_from(turns).unwrap_or(usize::MAX);
                 self.end_call();
                 self.record(at, Record::RolledBack { turns });
@@ -267,8 +276,7 @@ impl RolloutReader {
     /// Adds counters of an event. Ignores counters with an unchanged total.
     fn counted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let Some(info) = object_of(payload, "info") else { return };
-        let window = info.get("model_context_window").and_then(tokens).map(whole_window);
-        self.out.context_window = window.or(self.out.context_window);
+        self.window(info);
         let Some(last) = object_of(info, "last_token_usage") else { return };
         let totals = object_of(info, "total_token_usage");
         if totals.is_some() && totals == self.totals.as_ref() {
@@ -486,12 +494,6 @@ impl RolloutReader {
         let reply = RecordingReply { model: self.model.clone(), ..reply };
         self.chained(at, StepKind::Reply(reply));
     }
-}
-
-/// Returns the window of which Codex reports 95 % as usable, rounded down (docs/sources/codex.md §1.2).
-/// Its limits are shares of the whole window.
-fn whole_window(usable: u64) -> u64 {
-    u64::try_from((u128::from(usable) * 100).div_ceil(95)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -34,8 +34,6 @@ fn import(text: &str) -> (Session, Vec<String>) {
 #[test]
 fn a_rollout_becomes_a_session() {
     let (s, warnings) = import(ROLLOUT);
-    // Codex reports 95 % of the window, rounded down: 272,000 is 258,400 in its files.
-    assert_eq!([258_400, 19_000].map(super::whole_window), [272_000, 20_000]);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
         (s.header.context_window, s.header.model.as_deref(), s.header.title.as_str()),
@@ -98,6 +96,22 @@ fn bill(name: &str) -> (Session, Vec<BilledCall>) {
     };
     let calls = session.entries.iter().filter_map(call).collect();
     (session, calls)
+}
+
+#[test]
+fn the_reported_window_is_95_percent_since_some_release() {
+    let window = |version: &str, reported: u64| {
+        let meta = json!({"type": "session_meta", "payload": {"id": "x", "cli_version": version}});
+        let start = json!({"type": "event_msg", "payload": {"type": "task_started", "model_context_window": reported}});
+        let text =
+            format!("{meta}\n{start}\n{ROLLOUT}").replace(r#","model_context_window":5000"#, "");
+        import(&text).0.header.context_window
+    };
+    assert_eq!(window("0.169.0", 258_400), Some(272_000));
+    assert_eq!(window("0.63.0", 19_000), Some(20_000));
+    // A rollout of 0.46 has the window of the model.
+    assert_eq!(window("0.46.0", 272_000), Some(272_000));
+    assert_eq!(window("0.60.1", 258_400), Some(272_000));
 }
 
 #[test]

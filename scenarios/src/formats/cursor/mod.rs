@@ -170,7 +170,7 @@ fn read_lines(lines: Vec<RecordedLine>, _file: &str, mut out: Recording) -> Reco
             _ if block["text"] == "[REDACTED]" => vec![MessagePart::Opaque],
             _ => content(Some(block)).into_iter().flat_map(typed_by_user).collect(),
         });
-        let what = blocks::message(role, number, None, None, pieces.collect());
+        let what = blocks::message(role, out.steps.len(), None, None, pieces.collect());
         out.steps.push(RecordingStep::new(number, None, what));
     }
     out

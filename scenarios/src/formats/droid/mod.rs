@@ -33,8 +33,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut reader = MessageReader::default();
     let lines = of_lines(source, &mut reader.out)?;
     let beside = settings(source);
-    let text = beside.as_ref().and_then(|path| source.open_companion(path).ok()?.text().ok());
-    let told: Value = text.and_then(|text| escapes::from_str(&text).ok()).unwrap_or_default();
+    let told = source.json_in(beside.as_ref());
     reader.model = told["model"].as_str().map(str::to_string);
     let is_message = |l: &RecordedLine| str_of(&l.object, "type") == Some("message");
     let left = given_up(&lines, ["id", "parentId"], is_message, source.name(), &mut reader.out);

@@ -45,7 +45,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut reader = ChatReader::default();
     if whole || head.objects().next().is_none() {
         let text = source.text()?;
-        for message in document(&Document::new(&text, source.name()), &mut out)? {
+        for message in document(&Document::new(text, source.name()), &mut out)? {
             reader.message(message, View::Both);
         }
     } else {

@@ -74,7 +74,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut out = Recording::default();
     let (info, messages) = if head.value().get("conversation").is_some() {
         let text = source.text()?;
-        let document = Document::new(&text, source.name());
+        let document = Document::new(text, source.name());
         let info = document.value()?.as_object().cloned().unwrap_or_default();
         let conversation = document.members()?.raw("conversation");
         (info, document.objects(conversation, &mut out))
@@ -182,8 +182,8 @@ fn recording(
     let is_reply = |m: &RecordedLine| str_of(&m.object, "role") == Some("assistant");
     // Tokens of the newest call with a reply, and the newest thought.
     let (mut context, mut thought) = (None, None);
-    let mut messages = messages.into_iter().peekable();
-    while let Some(m) = messages.next() {
+    let mut messages = messages.into_iter().enumerate().peekable();
+    while let Some((n, m)) = messages.next() {
         let at = m.object.get("created").and_then(Value::as_f64);
         let mut pieces = SHAPE.parts(m.object.get("content").unwrap_or(&Value::Null));
         // Each part of a reply repeats the thought.
@@ -197,7 +197,7 @@ fn recording(
             let stamp = at.and_then(time::of_epoch);
             out.steps.push(RecordingStep::new(m.number, stamp, what));
         };
-        let is_answer = |next: &RecordedLine| is_reply(next) && is_hidden(next);
+        let is_answer = |(_, next): &(usize, RecordedLine)| is_reply(next) && is_hidden(next);
         if is_hidden(&m) && !is_reply(&m) && messages.next_if(is_answer).is_some() {
             let call = ledger.iter_mut().find(|call| call.is_compaction && !call.is_taken);
             let reply = call.map(|call| {
@@ -218,7 +218,7 @@ fn recording(
         let has_calls = pieces.iter().any(|p| matches!(p, MessagePart::Said(Part::Call(_))));
         let role = str_of(&m.object, "role").unwrap_or_default();
         let id = string(&m.object, "id");
-        let mut what = blocks::message(role, m.number, id, model.clone(), pieces);
+        let mut what = blocks::message(role, n, id, model.clone(), pieces);
         if let StepKind::Reply(reply) = &mut what
             && let Some(call) = call_of(&mut ledger, at.unwrap_or_default() as i64, has_calls)
         {

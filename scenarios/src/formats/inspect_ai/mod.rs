@@ -40,16 +40,16 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         Some(archive) => {
             let names = archive.names();
             let header = HEADERS.iter().find(|h| names.iter().any(|n| n == *h));
-            let header = header.map(|name| archive.member(name)?.text());
             // Only its model name is used.
-            let log = header.transpose()?.unwrap_or_default();
-            let model = model_of(&escapes::from_str(&log).unwrap_or_default());
+            let log = header.map(|name| archive.member(name)).transpose()?;
+            let log = log.as_ref().map(|log| log.text()).transpose()?.unwrap_or_default();
+            let model = model_of(&escapes::from_str(log).unwrap_or_default());
             for name in names {
                 let Some(inner) = name.strip_prefix("samples/") else { continue };
                 let read = match inner.split_once('/') {
                     None if inner.ends_with(".json") => archive.member(name).and_then(|member| {
                         let text = member.text()?;
-                        sample::read(&Document::new(&text, member.name()), model.as_deref())
+                        sample::read(&Document::new(text, member.name()), model.as_deref())
                     }),
                     Some((_, "sample.json")) => {
                         let what = "a sample in chunks (log version 3)";
@@ -64,7 +64,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         }
         None => {
             let text = source.text()?;
-            let document = Document::new(&text, source.name());
+            let document = Document::new(text, source.name());
             let members = document.members()?;
             let model = model_of(&json!({"eval": members.value("eval")}));
             for one in document.items(members.raw("samples")) {

@@ -35,8 +35,7 @@ fn state(input: &Source<'_>) -> Option<PathBuf> {
 /// Adds title and id, which the folder of the session has.
 fn named(input: &Source<'_>, mut out: Recording) -> Recording {
     let path = state(input);
-    let text = path.as_ref().and_then(|path| input.open_companion(path).ok()?.text().ok());
-    let state: Value = text.and_then(|text| escapes::from_str(&text).ok()).unwrap_or_default();
+    let state = input.json_in(path.as_ref());
     out.title = state["title"].as_str().map(str::to_string);
     let folder = input.folder();
     let name = |n: usize| folder.as_ref()?.ancestors().nth(n)?.file_name()?.to_str();

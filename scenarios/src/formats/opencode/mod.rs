@@ -52,7 +52,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
         return stores::database(source, sink);
     }
     let text = source.text()?;
-    sink(export(&Document::new(&text, source.name())))
+    sink(export(&Document::new(text, source.name())))
 }
 
 fn export(document: &Document<'_>) -> Result<Recording, InputError> {

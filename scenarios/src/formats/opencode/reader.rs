@@ -70,16 +70,18 @@ struct OpenCodeReader<'a, 'b> {
 impl OpenCodeReader<'_, '_> {
     fn session(&mut self, stored: StoredSession) {
         let outer = (self.open.take(), self.context.take(), self.view);
-        let undone = string(object_in(&stored.info, "revert"), "messageID");
+        let revert = object_in(&stored.info, "revert");
+        let [undone, part] = ["messageID", "partID"].map(|key| string(revert, key));
         for message in stored.messages {
-            if undone.is_some() && string(&message.info, "id") == undone {
-                self.view = View::Calls;
-            }
+            let is_undone = undone.is_some() && string(&message.info, "id") == undone;
+            let part = part.as_deref().filter(|_| is_undone);
+            self.view = if is_undone && part.is_none() { View::Calls } else { self.view };
             if str_of(&message.info, "role") == Some("user") {
                 self.user(message);
             } else {
-                self.assistant(message);
+                self.assistant(message, part);
             }
+            self.view = if is_undone { View::Calls } else { self.view };
         }
         if let Some((step, compaction)) = self.open.take() {
             self.push(step, StepKind::Compaction(compaction));
@@ -107,12 +109,17 @@ impl OpenCodeReader<'_, '_> {
         }
     }
 
-    fn assistant(&mut self, message: MessageRow) {
+    /// Adds the replies of a message. From the part `undone` on, the user took them back.
+    fn assistant(&mut self, message: MessageRow, undone: Option<&str>) {
         let MessageRow { line, info, parts } = message;
         let is_summary = flag(&info, "summary") || str_of(&info, "mode") == Some("compaction");
         let mut asked = PendingReply::default();
-        let mut replies = Vec::new();
+        let (mut replies, mut is_undone) = (Vec::new(), false);
         for part in &parts {
+            is_undone |= undone.is_some() && str_of(part, "id") == undone;
+            if asked.pieces.is_empty() {
+                asked.is_undone = is_undone;
+            }
             match str_of(part, "type").unwrap_or_default() {
                 "step-start" if !asked.pieces.is_empty() => {
                     replies.push(std::mem::take(&mut asked));
@@ -121,6 +128,9 @@ impl OpenCodeReader<'_, '_> {
                     asked.counted(part);
                     replies.push(std::mem::take(&mut asked));
                 }
+                // The rest of a step whose first parts stay.
+                "step-start" => {}
+                _ if is_undone != asked.is_undone => {}
                 "tool" => asked.tool(part),
                 _ => {
                     asked.is_sealed |= opencode::is_sealed(part);
@@ -142,7 +152,8 @@ impl OpenCodeReader<'_, '_> {
             *usd = usd.or(recording::cost(info.get("cost")));
         }
         for (n, asked) in replies.into_iter().enumerate() {
-            let PendingReply { pieces, results, counters, .. } = asked;
+            let PendingReply { pieces, results, counters, is_undone, .. } = asked;
+            self.view = if is_undone { View::Calls } else { self.view };
             let step = RecordingStep::new(line, time_of(&info), StepKind::Link);
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
@@ -210,6 +221,8 @@ struct PendingReply {
     counters: Option<Counters>,
     /// Whether only the provider can read its reasoning.
     is_sealed: bool,
+    /// Whether the user took it back.
+    is_undone: bool,
 }
 
 impl PendingReply {

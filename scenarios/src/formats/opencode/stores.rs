@@ -82,7 +82,7 @@ pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) -> Result<(), Ended> {
 fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
     let source = Source::at(path);
     let text = source.text()?;
-    escapes::from_str(&text).map_err(|e| {
+    escapes::from_str(text).map_err(|e| {
         let what = format!("not readable as JSON ({e})");
         InputError::new(e.line().max(1), what, "an object that OpenCode wrote", "remove the file")
             .at(source.name())

@@ -278,3 +278,30 @@ fn what_the_user_took_back_is_paid_and_not_in_the_session() {
     assert_eq!(session.entries.iter().filter(is_call).count(), 1);
     assert_eq!(session.entries.len(), 3);
 }
+
+#[test]
+fn of_a_reply_that_was_taken_back_in_part_the_rest_stays() {
+    let finish = |id: &str, input: u64| json!({"id": id, "type": "step-finish", "tokens": {"input": input, "output": 5, "cache": {"read": 0, "write": 0}}});
+    let text = |id: &str| json!({"id": id, "type": "text", "text": id});
+    let start = |id: &str| json!({"id": id, "type": "step-start"});
+    let parts = json!([
+        start("s1"),
+        text("p1"),
+        text("p2"),
+        finish("f1", 10),
+        start("s2"),
+        text("p3"),
+        finish("f2", 20)
+    ]);
+    let told = |part: &str| {
+        let info = json!({"id": "ses_1", "projectID": "p", "revert": {"messageID": "msg_2", "partID": part}});
+        let export = json!({"info": info, "messages": [
+            {"info": {"id": "msg_1", "role": "user"}, "parts": [text("go")]},
+            {"info": {"id": "msg_2", "role": "assistant"}, "parts": parts},
+            {"info": {"id": "msg_3", "role": "user"}, "parts": [text("more")]}]});
+        describe(&all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0).session)
+    };
+    assert_eq!(told("s2"), ["user: go", "model: p1 + p2", "call: 20"]);
+    assert_eq!(told("p2"), ["user: go", "model: p1", "call: 20"]);
+    assert_eq!(told("p1"), ["user: go", "call: 10", "call: 20"]);
+}

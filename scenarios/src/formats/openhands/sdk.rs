@@ -15,14 +15,14 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
     let state = folder.join(STATE);
     let source = Source::at(&state);
     let text = source.text()?;
-    let state = Document::new(&text, source.name()).value()?;
+    let state = Document::new(text, source.name()).value()?;
     let files = listed(&folder.join(EVENTS)).into_iter();
     let files = files.filter(|p| p.extension().is_some_and(|e| e == "json"));
     let mut events = Vec::new();
     for (number, path) in (1..).zip(files) {
         let source = Source::at(&path);
         let text = source.text()?;
-        match escapes::from_str(&text) {
+        match escapes::from_str(text) {
             Ok(object) => events.push(RecordedLine { number, object }),
             Err(e) => {
                 let (what, line) = (format!("not an event ({e})"), e.line().max(1));

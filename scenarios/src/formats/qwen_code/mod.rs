@@ -58,8 +58,8 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
             agents.entry(string(&line.object, "agentId")).or_default().push(line);
         }
     }
-    out.of_subagent = !agents.contains_key(&None);
     let is_message = |l: &RecordedLine| l.object.contains_key("message");
+    out.of_subagent = !agents.get(&None).is_some_and(|lines| lines.iter().any(is_message));
     for (agent, lines) in agents {
         let left = given_up(&lines, ["uuid", "parentUuid"], is_message, file, &mut out);
         conversation(agent, lines.into_iter().zip(left), &mut replies, &mut out);

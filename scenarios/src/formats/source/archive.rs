@@ -1,7 +1,7 @@
 //! Zip archives: the names of their files, and the files themselves.
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ impl Archive {
         let called = format!("{}/{}", self.name, below(name));
         let bytes = self.bytes(name).map_err(|e| damaged(&called, &e))?;
         let raw = Raw::Member { bytes, path: name.into(), archive: self };
-        Ok(Source { name: called, raw, alone: false, searched: None, mended: OnceCell::new() })
+        Ok(Source::of(called, raw))
     }
 
     fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
