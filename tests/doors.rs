@@ -100,7 +100,6 @@ pub const DOORS: [Door; 20] = [
         merge(body, &[DurableFacts { heading: "Notes".into(), items }]);
     }),
     ("cassette", |b| in_a_file("x.jsonl", b, |p| drop(Cassette::open(p, true)))),
-    ("script", |b| in_a_file("x.jsonl", b, |p| drop(summarise::SummaryScript::open(p)))),
     // The first byte selects the format.
     ("stored", |b| {
         let Some((which, bytes)) = b.split_first() else { return };
