@@ -138,8 +138,6 @@ fn errors_name_place_fault_and_remedy() {
     }
     let fact = bad(&SMALL.replace("arises = \"c\"", "arises = \"cc\""));
     assert!(fact.contains("s.toml:25: fact \"f\" names unknown message \"cc\""), "{fact}");
-    let check = bad(&SMALL.replace("requests = 2", "request = 2"));
-    assert_contains(&check, &["s.toml:32: unknown check \"request\"", "did you mean requests?"]);
     let twice =
         bad("id = \"y\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\nid = \"a\"\ntext = \
          \"\"\n");

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use ctxbench_replay::{Options, models};
+use ctxbench_replay::{Options, models, with_savings};
 use ctxbench_reports::Cell;
 use ctxbench_reports::record::{Fate, RunRecord};
 use ctxbench_scenarios::builtin;
@@ -32,7 +32,13 @@ fn check(id: &str, is_wanted: impl Fn(&str) -> bool) -> usize {
     let rows = expected.iter().filter_map(|(label, cells)| Some((label, cells.as_table()?)));
     let mut checked = 0;
     for (label, cells) in rows.filter(|(label, _)| is_wanted(label)) {
-        let row = run_with(&model, &scenario, label, &Options::default());
+        let run = |label| run_with(&model, &scenario, label, &Options::default());
+        // Savings are against the reference.
+        let mut rows = vec![run(label.as_str())];
+        if label != "reference" && cells.keys().any(|column| column.contains("saved")) {
+            rows.push(run("reference"));
+        }
+        let row = with_savings(rows).swap_remove(0);
         assert_eq!(row.strategy.label, *label, "{id}: label of the row");
         for (column, want) in cells {
             let found = figure(&row, column);
