@@ -9,7 +9,6 @@ use ctxbench_core::block::Role;
 use ctxbench_core::model::{DEFAULT_MODEL, catalogue, find};
 use ctxbench_core::usage::Ttl;
 use ctxbench_kit::memory::{DurableFacts, PathScope, front_matter, merge};
-use ctxbench_mock::summarise;
 use ctxbench_mock::summarise::endpoint::Cassette;
 use ctxbench_provider::wire::{ALL as WIRES, Wire, apis, for_model};
 use ctxbench_replay::validate::{PredictOptions, validate};
@@ -23,7 +22,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 /// Name of a parser and a function that feeds it bytes.
 pub type Door = (&'static str, fn(&[u8]));
 
-pub const DOORS: [Door; 20] = [
+pub const DOORS: [Door; 19] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Every format reads the bytes.
@@ -100,7 +99,6 @@ pub const DOORS: [Door; 20] = [
         merge(body, &[DurableFacts { heading: "Notes".into(), items }]);
     }),
     ("cassette", |b| in_a_file("x.jsonl", b, |p| drop(Cassette::open(p, true)))),
-    ("script", |b| in_a_file("x.jsonl", b, |p| drop(summarise::SummaryScript::open(p)))),
     // The first byte selects the format.
     ("stored", |b| {
         let Some((which, bytes)) = b.split_first() else { return };

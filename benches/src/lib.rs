@@ -9,7 +9,7 @@ mod material;
 mod sessions;
 
 pub use material::Material;
-pub use sessions::{Repeated, blocks, session};
+pub use sessions::{Repeated, session};
 
 pub fn model() -> &'static Model {
     model::find(DEFAULT_MODEL).expect("the default model is in the catalogue")

@@ -118,7 +118,7 @@ pub use engine::{Engine, EngineOptions};
 pub use history::{History, Message};
 pub use host::{Action, Event, Host, Incoming};
 pub use model::Model;
-pub use request::{ModelError, Phase, Reply, Request};
+pub use request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request, StopReason};
 pub use strategy::{Flow, ReplyFlow, Strategy};
 pub use time::Millis;
 pub use usage::Usage;

@@ -61,7 +61,7 @@ pub use grid::{draw as text_table, markdown as markdown_table};
 pub use json::{parse_results, read_results, results_file, results_text, write_json};
 pub use junit::JUNIT_HEAD;
 pub use lost::{LostNeed, LostNeeds, lost, to_json as lost_to_json, to_text as lost_to_text};
-pub use metrics::{Cell, column, in_words};
+pub use metrics::Cell;
 pub use plots::Hues;
 pub use recorded::cache_shares;
 pub use results_file::{ResultsFile, read_figures};

@@ -11,9 +11,8 @@ use crate::record::{
     ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
 };
 use crate::stored::{OutputFolder, StoredResults};
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::request::Phase;
 use ctxbench_core::strategy::Standing;
+use ctxbench_core::{CompactionKind, Phase};
 use ctxbench_session::fact::Match;
 
 /// Labels of the sample, including a long and a malicious one.

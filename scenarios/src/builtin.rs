@@ -126,10 +126,6 @@ mod tests {
             let tools = s.session.entries.iter().any(|e| matches!(e, Entry::Tool(_)));
             let talk = ["design-talk", "day-with-breaks"].contains(&s.id.as_str());
             assert_eq!(tools, !talk, "{}: all but two are about tools", s.id);
-            let checked = s.expect.steps.is_some()
-                && s.expect.requests.is_some()
-                && s.expect.strategies.len() >= 3;
-            assert!(checked || s.id == "login-bug-marathon", "{} expects too little", s.id);
         }
         let ids: Vec<String> = defaults().unwrap().into_iter().map(|s| s.id).collect();
         assert_eq!(ids, IDS[..3], "a run without arguments stays short");

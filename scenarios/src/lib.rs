@@ -28,4 +28,4 @@ use ctxbench_util::escapes;
 pub use corpus::{Corpus, Found, is_path, load, load_path, name_apart};
 pub use error::{InputError, LoadError, Loaded};
 pub use load::{InputKind, parse, sniff};
-pub use scenario::{Expect, Expected, ExpectedCell, ExpectedRow, FaultOn, ProviderFault, Scenario};
+pub use scenario::{FaultOn, ProviderFault, Scenario};

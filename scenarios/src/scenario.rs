@@ -16,10 +16,8 @@ use crate::check::{Located, assemble};
 use crate::error::{InputError, Loaded};
 use crate::{autofacts, pitfalls};
 
-pub use expect::{Expect, Expected, ExpectedCell, ExpectedRow};
 pub use faults::{FaultOn, ProviderFault};
 
-pub(crate) mod expect;
 pub(crate) mod faults;
 pub(crate) mod steps;
 
@@ -41,7 +39,6 @@ pub struct Scenario {
     pub tags: Vec<String>,
     /// Factor on the window and on every absolute token constant of every strategy. 1 = unchanged.
     pub scale: f64,
-    pub expect: Expect,
     pub session: Session,
     /// Whether the file has no facts, so that [`Scenario::find_facts`] adds them.
     pub facts_found: bool,
@@ -59,7 +56,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Wraps a plain session: scale 1, no tags, no expectations. Facts are found if it has none.
+    /// Wraps a plain session: scale 1, no tags. Facts are found if it has none.
     pub fn of_session(loaded: Loaded) -> Scenario {
         let Loaded { session, warnings, beside: files } = loaded;
         let (id, title) = (session.header.id.clone(), session.header.title.clone());
@@ -139,13 +136,11 @@ pub(crate) struct ScenarioFile {
     /// first.
     #[serde(default)]
     fault: Vec<Spanned<ProviderFault>>,
-    /// Expected results.
-    expect: Option<expect::ExpectTable>,
 }
 
 /// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come
-/// first. Its limits apply if this scenario has none, and its `[expect]` is not inherited. A tool
-/// step may write its output as `text`, like the other steps.
+/// first. Its limits apply if this scenario has none. A tool step may write its output as `text`, like
+/// the other steps.
 pub(crate) fn read(
     text: &str,
     file: &str,
@@ -206,7 +201,6 @@ impl ScenarioReader<'_> {
             cites: top.cites,
             tags: top.tags,
             scale: top.scale.unwrap_or(base.scale),
-            expect: self.expect(top.expect)?,
             session: loaded.session,
             // The first matching fault decides, so that a scenario can override the faults of its
             // base.

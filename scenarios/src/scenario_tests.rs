@@ -45,11 +45,6 @@ id = "f"
 kind = "value"
 tokens = ["42"]
 arises = "c"
-
-[expect]
-requests = 2
-[expect.codex]
-compactions = 1
 "#;
 
 fn memory() -> Memory {
@@ -71,11 +66,7 @@ fn bad(text: &str) -> String {
 #[test]
 fn a_scenario_is_a_session_with_a_story() {
     let s = good(SMALL);
-    assert_eq!((s.id.as_str(), s.scale, s.expect.requests), ("small", 0.5, Some(2)));
-    let cell =
-        ExpectedCell { column: "compactions".into(), line: 34, value: Expected::Number(1.0) };
-    let row = ExpectedRow { label: "codex".into(), line: 33, cells: vec![cell] };
-    assert_eq!((s.expect.file.as_str(), s.expect.strategies), ("s.toml", vec![row]));
+    assert_eq!((s.id.as_str(), s.scale), ("small", 0.5));
     assert_eq!(s.session.header.context_window, Some(1000));
     let [
         Entry::Tools { definitions, .. },
@@ -96,26 +87,6 @@ fn a_scenario_is_a_session_with_a_story() {
 }
 
 #[test]
-fn expected_answers_are_numbers_words_or_ranges() {
-    let with = |cells: &str| format!("{SMALL}{cells}\n");
-    let cells = good(&with("status = \"completed\"\ncost_usd = { max = 2.5 }"));
-    let values: Vec<Expected> =
-        cells.expect.strategies[0].cells.iter().map(|c| c.value.clone()).collect();
-    let range = Expected::Within(None, Some(2.5));
-    assert_eq!(values, [Expected::Number(1.0), range, Expected::Word("completed".into())]);
-    for (cells, said) in [
-        ("x = { mx = 1 }", "s.toml:35: \"x\" does not fit"),
-        ("x = {}", "s.toml:35: \"x\" does not fit; expected a number, a word, or a range such as"),
-        ("x = { min = \"1\" }", "s.toml:35: \"x\" does not fit"),
-        ("x = { min = 2, max = 1 }", "s.toml:35: \"x\" does not fit"),
-        ("x = true", "s.toml:35: \"x\" does not fit"),
-    ] {
-        let told = bad(&with(cells));
-        assert!(told.starts_with(said), "{told}");
-    }
-}
-
-#[test]
 fn a_tool_step_may_call_its_output_text() {
     let s = good(&SMALL.replace("file = \"out.txt\"", "text = \"42\""));
     let Some(Entry::Tool(tool)) = s.session.entries.last() else { panic!("not a result") };
@@ -128,14 +99,14 @@ fn a_tool_step_may_call_its_output_text() {
 fn an_extension_takes_what_it_does_not_say() {
     let s = good(
         "id = \"more\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\ntext = \"go \
-         on\"\n[expect]\nsteps = 3\n",
+         on\"\n",
     );
     let base = good(SMALL);
     assert_eq!(s.session.entries[..4], base.session.entries[..]);
     assert_eq!(s.session.entries.len(), 5);
     let expected = (base.session.facts, Some(1000));
     assert_eq!((s.session.facts, s.session.header.context_window), expected);
-    assert_eq!((s.expect.requests, s.expect.steps, s.scale, s.tags.len()), (None, Some(3), 0.5, 0));
+    assert_eq!((s.scale, s.tags.len()), (0.5, 0));
 }
 
 #[test]
@@ -167,8 +138,6 @@ fn errors_name_place_fault_and_remedy() {
     }
     let fact = bad(&SMALL.replace("arises = \"c\"", "arises = \"cc\""));
     assert!(fact.contains("s.toml:25: fact \"f\" names unknown message \"cc\""), "{fact}");
-    let check = bad(&SMALL.replace("requests = 2", "request = 2"));
-    assert_contains(&check, &["s.toml:32: unknown check \"request\"", "did you mean requests?"]);
     let twice =
         bad("id = \"y\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\nid = \"a\"\ntext = \
          \"\"\n");

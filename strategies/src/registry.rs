@@ -6,9 +6,8 @@ use std::sync::{LazyLock, OnceLock};
 use crate::descriptor::{BuildRequest, Descriptor, Product, SpecError, Version};
 use crate::own_settings::SettingsFile;
 use crate::sweep;
-use ctxbench_core::model::Model;
 use ctxbench_core::settings::{Setting, SettingKind, Settings, UserSetting};
-use ctxbench_core::strategy::Strategy;
+use ctxbench_core::{Model, Strategy};
 use ctxbench_util::nearest;
 use thiserror::Error;
 

@@ -33,7 +33,7 @@ fn file(r: &ResumeRecord) -> &ResumeFile {
 fn formats_with_boundaries_restore_the_same_context() {
     for (strategy, formats) in [
         ("codex", &["codex-rollout"][..]),
-        ("opencode", &["opencode-tables", "opencode-files"]),
+        ("opencode", &["opencode-tables"]),
         ("pi", &["pi-jsonl"]),
         ("gemini-cli", &["gemini-cli-jsonl"]),
         // Masked results are marks on the parts.

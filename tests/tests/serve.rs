@@ -7,8 +7,7 @@ mod serving;
 use std::sync::atomic::Ordering;
 
 use ctxbench_agents::serve::{FAULT_HEADER, ServeOptions};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{ErrorKind, StopReason};
+use ctxbench_core::{ErrorKind, Part, StopReason, ToolCall};
 use ctxbench_provider::wire::find;
 use serde_json::{Value, json};
 use serving::{Here, assembled};

@@ -5,11 +5,9 @@
 //! the step of hits, lifetimes and the price of writes. Not modelled: routing between machines, eviction
 //! under load, entries that start within an item.
 
-use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Entries};
-use ctxbench_core::request::ModelError;
-use ctxbench_core::usage::{Ttl, Usage};
-use ctxbench_core::{Millis, tokens};
+use ctxbench_core::usage::Ttl;
+use ctxbench_core::{Millis, ModelError, Role, Usage, tokens};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 /// The start of a prompt up to the end of an item.

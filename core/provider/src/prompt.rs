@@ -3,13 +3,12 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
-use ctxbench_core::content::Part;
 use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{ServerEdit, Thread, Tools};
 use ctxbench_core::tokens::Size;
 use ctxbench_core::usage::Ttl;
+use ctxbench_core::{Block, BlockKind, Draft, Part, Role};
 
 use crate::cache::{Prefix, prefixes};
 

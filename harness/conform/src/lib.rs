@@ -21,12 +21,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use ctxbench_core::agent;
-use ctxbench_core::engine::{Engine, EngineOptions};
-use ctxbench_core::host::Event;
-use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::Request;
-use ctxbench_core::strategy::Strategy;
+use ctxbench_core::model;
+use ctxbench_core::{Engine, EngineOptions, Event, Model, Request, Strategy, agent};
 use ctxbench_provider::wire;
 use regex::Regex;
 use serde_json::{Map, Value};

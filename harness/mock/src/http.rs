@@ -5,9 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ctxbench_core::Millis;
-use ctxbench_core::block::Block;
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
+use ctxbench_core::{Block, ErrorKind, Millis, ModelError, Reply, Request};
 use ctxbench_os::post::{self, HttpClient};
 use ctxbench_provider::Encoded;
 use ctxbench_provider::wire::{Endpoint, Wire};

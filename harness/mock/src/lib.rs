@@ -10,9 +10,7 @@ mod tests;
 mod threads;
 
 use async_trait::async_trait;
-use ctxbench_core::Millis;
-use ctxbench_core::content::Part;
-use ctxbench_core::request::{ModelError, Reply, Request, StopReason};
+use ctxbench_core::{Millis, ModelError, Part, Reply, Request, StopReason};
 
 pub use http::{HttpTransport, ProviderResponder};
 pub use provider::{Live, ProviderModel, ProviderOptions};

@@ -1,9 +1,7 @@
 //! Calls and results that a provider refuses because their partner is missing
 //! (docs/sources/failure-modes.md §6, failure 7).
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::model::Model;
-use ctxbench_core::request::ModelError;
+use ctxbench_core::{BlockKind, Model, ModelError, Role};
 use ctxbench_provider::wire::{ResultsDue, Wire};
 use ctxbench_provider::{Item, Prompt};
 

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::content::Part;
-use ctxbench_core::model::{self, Counting, Latency, Model};
-use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason};
+use ctxbench_core::model::{self, Counting, Latency};
+use ctxbench_core::request::{Applied, ServerEdit};
 use ctxbench_core::tokens::Size;
-use ctxbench_core::usage::Usage;
-use ctxbench_core::{Millis, context_editing};
+use ctxbench_core::{
+    Block, BlockKind, Draft, MessageId, Millis, Model, ModelError, Part, Reply, Request, Role,
+    StopReason, Usage, context_editing,
+};
 use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{Item, Prefix, Prompt, PromptCache, plain};
 use ctxbench_session::fact::Fact;

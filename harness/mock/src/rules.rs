@@ -4,11 +4,10 @@
 //! Not modelled: codes that need the signature itself or changes of tools, since no client here
 //! tampers with a block.
 
-use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::context_editing::MIN_COMPACT_TRIGGER;
-use ctxbench_core::request::{ModelError, ServerEdit};
+use ctxbench_core::request::ServerEdit;
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::tokens;
+use ctxbench_core::{BlockKind, ModelError, Role, tokens};
 use ctxbench_provider::{Item, Prompt};
 use ctxbench_util::lru_map::LruMap;
 

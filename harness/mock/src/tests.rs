@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
-use ctxbench_core::content::Part;
-use ctxbench_core::model::{Counting, Model, find};
-use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, ModelError, Reply, Request, ServerEdit, StopReason, Thread, Tools,
-};
+use ctxbench_core::block::CallRef;
+use ctxbench_core::model::{Counting, find};
+use ctxbench_core::request::{ClearInputs, ClearTrigger, ServerEdit, Thread, Tools};
 use ctxbench_core::tokens::Size;
-use ctxbench_core::usage::Usage;
+use ctxbench_core::{
+    Block, BlockKind, Draft, MessageId, Model, ModelError, Part, Reply, Request, Role, StopReason,
+    Usage,
+};
 use ctxbench_os::post;
 use wiremock::matchers::method;
 use wiremock::{Mock, MockServer};

@@ -45,7 +45,6 @@ mod texts;
 mod trace;
 mod twice;
 pub mod validate;
-pub mod verify;
 pub mod versions;
 pub mod watch;
 mod windows;

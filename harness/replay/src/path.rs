@@ -4,10 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::recording::text_of;
-use ctxbench_core::Millis;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::{Action, Incoming, RewindMode};
-use ctxbench_core::model::Model;
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::{Action, Incoming, Millis, Model, Part, ToolCall};
 use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 
 /// Time from the last reply of a turn to the next user message, ms, for a session without times. The

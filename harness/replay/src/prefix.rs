@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, common_prefix, is_system, total_tokens};
-use ctxbench_core::context_editing;
-use ctxbench_core::request::Request;
+use ctxbench_core::block::{common_prefix, is_system, total_tokens};
+use ctxbench_core::{Block, Request, context_editing};
 use rapidhash::RapidHashMap as HashMap;
 
 /// The newest answered request.

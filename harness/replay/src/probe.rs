@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
-use ctxbench_core::content::Part;
 use ctxbench_core::tokens::content_hash;
+use ctxbench_core::{Block, BlockKind, Draft, Part, Role};
 use ctxbench_provider::{Item, Prompt, plain};
 use ctxbench_reports::probe::ProbeQuestion;
 use ctxbench_reports::record::FactRecord;

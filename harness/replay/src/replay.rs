@@ -2,11 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ctxbench_core::engine::Engine;
-use ctxbench_core::history::History;
 use ctxbench_core::host::TimedEvent;
-use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
+use ctxbench_core::{Engine, History, Model};
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_mock::{Door, HttpTransport, ProviderModel, ProviderOptions, Transport};
 use ctxbench_scenarios::Scenario;
@@ -145,8 +143,7 @@ pub(crate) async fn replay_with(
 /// Opens the transport to a provider of this scene's model.
 fn open(scene: &Scene<'_>) -> Box<dyn Door> {
     let Scene { scenario, spec, model, options, desk, .. } = scene;
-    let summariser =
-        options.summariser.read_for(&scenario.session, &spec.label(), spec.descriptor.name);
+    let summariser = options.summariser.read_for(&scenario.session);
     let unlimited = spec.descriptor.standing == Standing::Hypothetical;
     let provider = ProviderModel::new(ProviderOptions {
         model: (*model).clone(),

@@ -14,8 +14,8 @@ use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 use crate::options::Options;
 use crate::run::{Plan, results};
 use ctxbench_mock::Transport;
+use ctxbench_mock::summarise::Summariser;
 use ctxbench_mock::summarise::endpoint::{Address, Cassette, Endpoint};
-use ctxbench_mock::summarise::{Summariser, SummaryScript};
 
 const STRATEGIES: [&str; 5] =
     ["reference", "sliding-window", "codex", "claude-code", "anthropic-sdk"];
@@ -135,7 +135,7 @@ fn a_missing_answer_is_an_error_of_its_row_and_names_request_and_strategy() {
 #[test]
 fn a_script_that_runs_out_is_an_error_of_its_row() {
     // The session is scripted by hand and has no recorded summary.
-    let all = run(vec![Summariser::Scripted(SummaryScript::Recorded)], 1, Transport::Direct);
+    let all = run(vec![Summariser::Scripted], 1, Transport::Direct);
     let codex = all.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
     assert_eq!(
         (codex.status, codex.error.as_deref()),

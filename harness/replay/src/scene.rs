@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::Millis;
-use ctxbench_core::model::Model;
+use ctxbench_core::{Millis, Model};
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::Session;

@@ -4,8 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use ctxbench_core::Millis;
-use ctxbench_core::model::Model;
+use ctxbench_core::{Millis, Model};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 

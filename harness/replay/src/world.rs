@@ -6,13 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::Millis;
-use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::compaction::tools::is_edit;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::{Action, Event, Host, Incoming, Task, TimedEvent};
-use ctxbench_core::model::Model;
-use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
+use ctxbench_core::host::{Task, TimedEvent};
+use ctxbench_core::{
+    Action, Block, ErrorKind, Event, Host, Incoming, MessageId, Millis, Model, ModelError, Part,
+    Purpose, Reply, Request, StopReason, ToolCall,
+};
 
 use super::observer::{AnswerSource, Observer};
 use super::path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};

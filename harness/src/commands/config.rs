@@ -268,7 +268,7 @@ impl ConfigReader<'_> {
         let is_harmless = HARMLESS.contains(&option)
             && match option {
                 "strategy" => !exec::is_exec(value),
-                "summarizer" => !value.contains("://") && !value.starts_with("scripted:"),
+                "summarizer" => !value.contains("://"),
                 _ => true,
             };
         if self.is_trusted || is_harmless {
@@ -287,15 +287,7 @@ impl ConfigReader<'_> {
     fn in_folder(&self, option: &Arg, value: &str) -> OsString {
         let is_path = option.get_value_parser().type_id() == TypeId::of::<PathBuf>()
             || option.get_value_hint() == ValueHint::AnyPath && self.folder.join(value).exists();
-        match value.strip_prefix("scripted:") {
-            Some(script) if option.get_value_hint() == ValueHint::Other => {
-                let mut whole = OsString::from("scripted:");
-                whole.push(self.folder.join(script));
-                whole
-            }
-            _ if is_path => self.folder.join(value).into(),
-            _ => value.into(),
-        }
+        if is_path { self.folder.join(value).into() } else { value.into() }
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use crate::choice::{Candidate, Choice, Chooser};
 use anyhow::bail;
 use ctxbench_replay::run::all_cores;
-use ctxbench_replay::verify;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
 use ctxbench_util::plural::pluralize;
@@ -97,10 +96,7 @@ impl<S> WalkItem<S> {
         in_folder: bool,
         make: impl FnOnce(Scenario) -> S,
     ) -> WalkItem<S> {
-        let known = |scenario: &Scenario| {
-            verify::check_expectations(scenario).map_err(|e| LoadError::Input(e.into()))
-        };
-        match one.and_then(|scenario| known(&scenario).map(|()| scenario)) {
+        match one {
             Ok(scenario) => WalkItem::Session(make(scenario)),
             Err(e) if in_folder && e.is_other() => WalkItem::NotASession(e),
             Err(e) => WalkItem::Unreadable(e),

@@ -175,31 +175,10 @@ struct Printed;
 
 impl Files for Printed {
     fn create(&mut self, _: &str) -> Result<Box<dyn Write>, ReportError> {
-        Ok(Box::new(LineWriter { out: io::BufWriter::new(io::stdout()), last: b'\n' }))
+        Ok(Box::new(io::BufWriter::new(io::stdout())))
     }
 
     fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         Err(ReportError::Refused(format!("{name} is no text; name a folder with -o")))
-    }
-}
-
-/// Output that adds a final newline if there is none.
-struct LineWriter {
-    out: io::BufWriter<io::Stdout>,
-    last: u8,
-}
-
-impl Write for LineWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.last = bytes[..written].last().copied().unwrap_or(self.last);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.last != b'\n' {
-            self.write_all(b"\n")?;
-        }
-        self.out.flush()
     }
 }

@@ -23,7 +23,6 @@ use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::keys::{self, Keys};
 use ctxbench_replay::memory::Prefixes;
 use ctxbench_replay::run::{Plan, all_cores, head};
-use ctxbench_replay::verify::{self, Verified};
 use ctxbench_replay::versions;
 use ctxbench_replay::watch::Watch;
 use ctxbench_replay::watch::otel::Collector;
@@ -87,9 +86,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "M")]
     summary_model: Option<String>,
     /// Summarizer (repeat to compare): extractive, ideal, lossy, scripted (the recording's
-    /// summaries), scripted:FILE, or a server such as openai+http://localhost:8080/v1#MODEL or
-    /// anthropic+URL (with --cassette)
-    #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
+    /// summaries), or a server such as openai+http://localhost:8080/v1#MODEL or anthropic+URL (with
+    /// --cassette)
+    #[arg(long, value_name = "KIND", default_value = "extractive")]
     summarizer: Vec<String>,
     /// File that records the answers of a summarizer's server; offline:FILE never asks the server,
     /// and a missing answer is an error of its row
@@ -141,10 +140,6 @@ pub(crate) struct RunArgs {
     /// settings, model and ctxbench itself are the same; rows of programs and of real models are not
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     cache: Option<PathBuf>,
-    /// Compare the results with the scenarios' expected values; exit 1 if one differs or if there
-    /// are none
-    #[arg(long, hide = true)]
-    verify: bool,
     /// Print all tables: every session, costs by model, differences, notes
     #[arg(long, conflicts_with_all = ["quiet", "json"])]
     details: bool,
@@ -164,9 +159,6 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     // Hashing the binary takes a moment, so it runs while the sessions are listed.
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;
-    if args.verify {
-        plan.scenarios.iter().try_for_each(|s| verify::check_strategies(&plan.specs, s))?;
-    }
     private::keep(plan.scenarios.iter().flat_map(|s| &s.files));
     reports::check_out(&args.out)?;
     outputs::check(&args, &plan.scenarios)?;
@@ -285,45 +277,11 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     if written && !args.json && !args.quiet {
         report!("{}", where_to_look(&args.out, args.details));
     }
-    let judged = judged(&args, plan, &stored);
+    let failed = failed_rows(&stored.figures.runs);
     let exported = export.finish();
     super::first_error(failures)?;
     exported?;
-    judged
-}
-
-/// Runs the checks that the options request.
-fn judged(args: &RunArgs, plan: &Plan, all: &StoredResults<'_>) -> anyhow::Result<()> {
-    if args.verify {
-        // Expected values apply to the default summarizer. If the run has others too, their rows
-        // are not checked.
-        let default = Summariser::default();
-        let beside = plan.summarisers.len() > 1 && plan.summarisers.contains(&default);
-        let held =
-            |r: &RunRecord| !beside || r.summariser.as_ref().is_none_or(|s| *s == default.name());
-        let mut verified: Vec<Verified> = Vec::new();
-        // Some expected values are of facts and requests, which only whole rows have.
-        all.sessions(&mut |rows| {
-            let rows: Vec<RunRecord> = rows.iter().filter(|r| held(r)).cloned().collect();
-            let id = rows.first().map(|r| r.scenario.id.as_str());
-            let scenario = plan.scenarios.iter().find(|s| Some(s.id.as_str()) == id);
-            verified.extend(scenario.map(|s| verify::verify(s, &rows)));
-            Ok(())
-        })?;
-        let wrong: Vec<&str> =
-            verified.iter().flat_map(|v| v.wrong.iter().map(String::as_str)).collect();
-        if !wrong.is_empty() {
-            return Err(super::CheckFailed(wrong.join("\n")).into());
-        }
-        let checks: usize = verified.iter().map(|v| v.checks).sum();
-        if checks == 0 {
-            let none = "--verify checked nothing: no [expect] of these sessions is about a \
-                        strategy of this run";
-            return Err(super::CheckFailed(none.into()).into());
-        }
-        report!("all {checks} expected answers were met");
-    }
-    failed_rows(&all.figures.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
+    failed.map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
 /// Returns the path of the results, and a line per failure.

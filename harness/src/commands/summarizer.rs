@@ -1,14 +1,13 @@
 //! The options `--summarizer` and `--cassette`.
 
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use clap::ValueHint;
+use ctxbench_mock::summarise::Summariser;
 use ctxbench_mock::summarise::endpoint::{Address, Cassette, Endpoint, Key};
-use ctxbench_mock::summarise::{Summariser, SummaryScript};
 
 /// Value of `--cassette`: `FILE`, or `offline:FILE` to never send requests to the server.
 #[derive(Clone, Debug)]
@@ -30,7 +29,7 @@ impl FromStr for CassetteFile {
 #[derive(clap::Args)]
 pub(super) struct OneSummarizer {
     /// Summarizer, as for `run`
-    #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
+    #[arg(long, value_name = "KIND", default_value = "extractive")]
     summarizer: String,
     /// File with the answers of a summarizer's server, as for `run`
     #[arg(long, value_name = "[offline:]FILE")]
@@ -60,11 +59,8 @@ pub(super) fn summarisers(
     };
     let mut out: Vec<Summariser> = Vec::new();
     for name in names {
-        let one = match (&cassette, name.strip_prefix("scripted:")) {
-            (_, Some(file)) => Summariser::Scripted(
-                SummaryScript::open(Path::new(file)).context("--summarizer scripted")?,
-            ),
-            (Some(cassette), None) if name.contains("://") => {
+        let one = match &cassette {
+            Some(cassette) if name.contains("://") => {
                 let address = Address::parse(name).context("--summarizer")?;
                 let endpoint = Endpoint::new(address, Key::from_environment(), cassette.clone());
                 Summariser::Endpoint(Arc::new(endpoint.context("--summarizer")?))

@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-use crate::common::replayed::run_with;
 use crate::common::{self, CLAUDE_CODE, CODEX, CommandFolder, data};
-use ctxbench_replay::verify::{Verified, verify};
-use ctxbench_replay::{Options, models};
 use ctxbench_reports::FORMATS;
 use ctxbench_scenarios::builtin;
 use ctxbench_strategies::Spec;
@@ -47,34 +44,6 @@ fn default_run_covers_every_strategy_and_default_scenario() {
         let figures = ["prefix_stability", "saved_pct"].map(number);
         assert_eq!(figures, [1.0, 0.0], "{scenario}");
     }
-}
-
-/// Expected answers for a strategy with settings or a version, which a run with default settings
-/// does not check.
-#[test]
-fn expected_answers_of_variants_are_met() {
-    let plain = Spec::defaults().iter().map(Spec::label).collect::<BTreeSet<_>>();
-    let mut variants = 0;
-    for s in builtin::all().unwrap() {
-        let model = models::own(&s.session).name.to_string();
-        for label in
-            s.expect.strategies.iter().map(|row| &row.label).filter(|l| !plain.contains(*l))
-        {
-            let row = run_with(&model, &s, label, &Options::default());
-            assert_eq!(row.strategy.label, *label, "{}: label of the row", s.id);
-            let Verified { checks, wrong } = verify(&s, &[row]);
-            assert!(checks > 0 && wrong.is_empty(), "{wrong:?}");
-            variants += 1;
-        }
-    }
-    assert!(variants > 10, "{variants}");
-}
-
-#[test]
-fn verify_checks_figures_of_facts() {
-    let here = CommandFolder::new();
-    let line = "run login-bug two-sessions --transport direct --verify";
-    here.run(line).ok().stderr_contains(&["expected answers were met"]);
 }
 
 #[test]

@@ -68,11 +68,7 @@ fn file_is_found_up_to_the_root_of_the_repository() {
 #[test]
 fn paths_of_a_named_file_are_relative_to_it() {
     let here = CommandFolder::new();
-    here.write("other/summaries.jsonl", "\"The port is 8443.\"\n");
-    here.write(
-        "other/mine.toml",
-        "[run]\nsummarizer = [\"scripted:summaries.jsonl\"]\nstrategy = [\"codex\"]\nout = \"out\"\n",
-    );
+    here.write("other/mine.toml", "[run]\nstrategy = [\"codex\"]\nout = \"out\"\n");
     here.run("run login-bug-tight --config other/mine.toml").ok();
     assert_eq!(rows(&here, "other/out"), ["codex claude-sonnet-4-6"]);
 }

@@ -8,8 +8,7 @@ pub mod agent;
 use std::sync::Arc;
 
 use ctxbench_agents::serve::{ServeOptions, Server};
-use ctxbench_core::block::{Block, BlockKind};
-use ctxbench_core::content::Part;
+use ctxbench_core::{Block, BlockKind, Part};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Snapshots};
 use ctxbench_kit::store::Store;
 

@@ -75,28 +75,6 @@ fn closed_stderr_does_not_change_exit_code() {
 }
 
 #[test]
-fn verify_without_checks_fails() {
-    let here = CommandFolder::new();
-    let scenario = |expect: &str| {
-        format!(
-            "id = \"s\"\n[[step]]\ntype = \"user\"\ntext = \"hi\"\n[expect.{expect}]\nrequests = 1\n"
-        )
-    };
-    let line = "run s.toml --strategy codex --transport direct --verify";
-    here.write("s.toml", scenario("aider"));
-    here.fails(line, 1, &["--verify checked nothing"]);
-    here.write("s.toml", scenario("codx"));
-    here.fails(line, 2, &["s.toml:5: [expect.codx]", "did you mean codex"]);
-    // Only a run has the names of its external programs.
-    here.run("run s.toml --strategy codex --transport direct").ok();
-    for row in ["codex", "\"codex@0.169:auto_compact_limit=90k\""] {
-        here.write("s.toml", scenario(row));
-        let line = format!("{line} --strategy codex:auto_compact_limit=90000");
-        here.run(&line).ok().stderr_contains(&["all 1 expected answers were met"]);
-    }
-}
-
-#[test]
 fn two_outputs_to_one_file_are_refused() {
     let here = CommandFolder::with("t.txt", "");
     symlink("t.txt", here.path("link.txt")).unwrap();
@@ -303,7 +281,6 @@ fn endless_inputs_are_refused() {
         "validate /dev/zero",
         "list sessions /dev/zero",
         "run login-bug --models /dev/zero --out zero",
-        "run login-bug --summarizer scripted:/dev/zero --out zero",
         "run login-bug --settings /dev/zero --out zero",
         "list models --config /dev/zero",
         "gate out --baseline /dev/zero",

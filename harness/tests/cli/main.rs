@@ -27,6 +27,7 @@ mod described_agent;
 mod determinism;
 mod embedding;
 mod exec;
+mod expected;
 mod explain_session;
 mod fake_agent;
 mod faults;

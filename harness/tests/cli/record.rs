@@ -303,30 +303,18 @@ fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
 fn a_recording_is_a_session_for_every_command() {
     let here = CommandFolder::new();
     let recording = data("recordings/ctxbench-record/port.jsonl").display().to_string();
-    let imported = here.run(&format!("import {recording} --cassette c.jsonl")).ok();
-    imported.stderr_contains(&["1 summary, 1 of them new in c.jsonl"]);
+    let imported = here.run(&format!("import {recording}")).ok();
     imported.prints(&[
         "\"format\":\"ctxbench-record\"",
         "\"agent\":\"agent-1\"",
         "\"type\":\"recorded_compaction\",\"pre_tokens\":764,\"post_tokens\":251",
+        "You said: Summarise the work so far: the port moves from 8080 to 9090, in server.ts and in",
         "\"agent\":\"side-1\"",
     ]);
-    let kept = lines(&here, "c.jsonl");
-    assert_eq!(kept[0], json!({"type": "cassette", "version": 1}));
-    let summary = "You said: Summarise the work so far: the port moves from 8080 to 9090, in server.ts \
-                   and in client.ts.";
-    assert_eq!(kept[1]["reply"], summary);
-    assert_eq!(kept[1]["usage"], json!({"input_tokens": 831, "output_tokens": 70}));
-    // A second import adds nothing.
-    let again = here.run(&format!("import {recording} --cassette c.jsonl")).ok();
-    again.stderr_contains(&["0 of them new"]);
     let validated = here.run(&format!("validate {recording}")).ok();
     validated.prints(&["calls         10, compared 7, exactly right 7"]);
     here.run(&format!("list sessions {recording}")).ok().prints(&["ctxbench-record"]);
     here.run(&format!("run {recording} --strategy none --transport direct")).ok();
-    // A file without requests gives no cassette.
-    here.run("import login-bug.jsonl --cassette d.jsonl").fails_with(2);
-    assert!(!here.path("d.jsonl").exists());
 }
 
 #[test]

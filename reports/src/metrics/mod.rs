@@ -243,40 +243,26 @@ pub(crate) fn numbers() -> impl Iterator<Item = &'static Metric> + Clone {
     METRICS.iter().filter(|m| m.kind == ColumnKind::Number)
 }
 
-/// Finds a metric by name; the error suggests similar names.
+/// Finds a numeric metric by name; the error suggests similar names.
 pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
-    named(name, numbers())
-}
-
-/// Range of the numbers in a column of `summary.csv`; `None` for a column of words. The error
-/// suggests similar names.
-pub fn column(name: &str) -> Result<Option<RangeInclusive<f64>>, String> {
-    named(name, METRICS.iter()).map(|m| (m.kind == ColumnKind::Number).then(|| m.range()))
-}
-
-/// Describes a range of numbers.
-pub fn in_words(range: &RangeInclusive<f64>) -> String {
-    match (*range.start(), *range.end()) {
-        (f64::NEG_INFINITY, f64::INFINITY) => "any number".into(),
-        (f64::NEG_INFINITY, most) => format!("at most {most}"),
-        (least, f64::INFINITY) => format!("at least {least}"),
-        (least, most) => format!("from {least} to {most}"),
-    }
-}
-
-fn named(
-    name: &str,
-    mut among: impl Iterator<Item = &'static Metric> + Clone,
-) -> Result<&'static Metric, String> {
-    let known = among.clone().map(|m| m.column);
-    among.find(|m| m.column == name).ok_or_else(|| {
-        let known: Vec<&str> = known.collect();
+    numbers().find(|m| m.column == name).ok_or_else(|| {
+        let known: Vec<&str> = numbers().map(|m| m.column).collect();
         ctxbench_util::nearest::hint_or(
             name,
             &known,
             "docs/results.md and the head of summary.csv name them all",
         )
     })
+}
+
+/// Describes a range of numbers.
+pub(crate) fn in_words(range: &RangeInclusive<f64>) -> String {
+    match (*range.start(), *range.end()) {
+        (f64::NEG_INFINITY, f64::INFINITY) => "any number".into(),
+        (f64::NEG_INFINITY, most) => format!("at most {most}"),
+        (least, f64::INFINITY) => format!("at least {least}"),
+        (least, most) => format!("from {least} to {most}"),
+    }
 }
 
 /// Compared metrics, in reading order.

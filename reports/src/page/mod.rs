@@ -158,7 +158,7 @@ pub(crate) fn document(title: &str, body: &Markup) -> String {
             }
         }
     };
-    markup.into_string()
+    markup.into_string() + "\n"
 }
 
 /// Element in which the script draws the table of sessions × strategies.

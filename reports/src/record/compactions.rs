@@ -4,9 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use ctxbench_core::Millis;
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::request::Phase;
+use ctxbench_core::{CompactionKind, Millis, Phase};
 
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -3,8 +3,7 @@
 //! Times count from 1970 if the session has no start time. Subagents are trajectories inside the
 //! document, and the result that follows them names them.
 
-use ctxbench_core::Millis;
-use ctxbench_core::content::Part;
+use ctxbench_core::{Millis, Part};
 use ctxbench_session::{AssistantEntry, Session, ToolEntry};
 use serde::Serialize;
 use serde_json::value::RawValue;

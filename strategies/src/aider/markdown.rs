@@ -113,11 +113,8 @@ fn without_end(line: &str) -> &str {
     }
 }
 
-pub(crate) const FORMAT: PersistFormat = PersistFormat {
-    name: "aider-markdown",
-    about: "one Markdown file per project, read back whole; no marks of compactions",
-    open: |dir, _| Ok(Box::new(Markdown::open(dir)?)),
-};
+pub(crate) const FORMAT: PersistFormat =
+    PersistFormat { name: "aider-markdown", open: |dir, _| Ok(Box::new(Markdown::open(dir)?)) };
 
 struct Markdown {
     path: PathBuf,

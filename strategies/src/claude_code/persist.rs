@@ -25,8 +25,6 @@ use crate::persist::{
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "claude-code-jsonl",
-    about: "one JSONL file per session, lines chained by parentUuid, boundaries, a registry of \
-        sessions",
     open: |dir, seed| {
         let session = LineSession::open(&LINES, dir, seed)?;
         register(&dir.join(".claude.json"))?;

@@ -10,11 +10,8 @@ use serde_json::{Value, json};
 use crate::persist::jsonl::{Cursor, LineFormat, LineSession};
 use crate::persist::{BEGIN, PersistFormat, SESSION, StoredMessage, name_results};
 
-pub(crate) const FORMAT: PersistFormat = PersistFormat {
-    name: "codex-rollout",
-    about: "one JSONL file per session; a compaction is a line with the new history",
-    open: |dir, seed| LineSession::open(&LINES, dir, seed),
-};
+pub(crate) const FORMAT: PersistFormat =
+    PersistFormat { name: "codex-rollout", open: |dir, seed| LineSession::open(&LINES, dir, seed) };
 
 static LINES: LineFormat = LineFormat {
     path: "sessions/2023/11/14/\

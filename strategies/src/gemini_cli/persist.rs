@@ -12,7 +12,6 @@ use crate::persist::{BEGIN, PersistFormat, SESSION, StoredMessage};
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "gemini-cli-jsonl",
-    about: "one JSONL file per session; a compression rewrites the whole list of messages",
     open: |dir, seed| LineSession::open(&LINES, dir, seed),
 };
 

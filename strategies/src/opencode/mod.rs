@@ -33,7 +33,7 @@ pub(crate) const OPENCODE: Known = Known {
         }
         load(&request, notes)
     },
-    formats: &[persist_tables::FORMAT, persist_tables::FILES],
+    formats: &[persist_tables::FORMAT],
     ..Known::new(include_str!("about.toml"), |b| match b.version.name {
         "described-001" => Box::new(DescribedOpenCode::new(Account::Comparison, b)),
         "described-002" => Box::new(DescribedOpenCode::new(Account::Article, b)),

@@ -1,4 +1,4 @@
-//! OpenCode's session: messages and parts as JSON objects, in tables or files
+//! OpenCode's session: messages and parts as JSON objects in tables
 //! (docs/sources/opencode.md §6, §7, §9; docs/sources/chat-history.md §4.1).
 //!
 //! A call and its result are one `tool` part of the assistant's message, which is rewritten when
@@ -11,6 +11,7 @@ use ctxbench_core::prelude::*;
 use ctxbench_formats::opencode;
 use serde_json::{Value, json};
 
+use super::persist_tables::Tables;
 use crate::opencode::log::CLEARED;
 use crate::persist::jsonl::field;
 use crate::persist::{
@@ -20,25 +21,6 @@ use crate::persist::{
 /// ID of the only session of a folder.
 pub(super) const SESSION: &str = "ses_000000000000ctxbenchsession";
 
-/// Storage of the objects.
-pub(super) trait Drawer: Send {
-    /// Stores or updates a message, or a part of `message`.
-    fn store_object(
-        &mut self,
-        id: &str,
-        message: Option<&str>,
-        at: u64,
-        object: &Value,
-    ) -> Result<()>;
-    /// Returns a page of messages with their parts before an ID, newest first, and the bytes read.
-    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)>;
-    /// Returns a description of each damaged object.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
-    fn size(&self) -> u64;
-}
-
 /// A message with its parts, oldest first.
 #[derive(Clone, Debug)]
 pub(super) struct StoredRow {
@@ -47,8 +29,8 @@ pub(super) struct StoredRow {
     pub(super) parts: Vec<(String, Value)>,
 }
 
-pub(super) struct OpenCodeStore<D> {
-    drawer: D,
+pub(super) struct OpenCodeStore {
+    tables: Tables,
     /// Virtual time in ms. Each ID advances it by 1 ms, so no two IDs are equal
     /// (docs/sources/opencode.md §7).
     clock: u64,
@@ -57,15 +39,15 @@ pub(super) struct OpenCodeStore<D> {
     shown: Vec<(StoredMessage, String)>,
 }
 
-impl<D: Drawer> OpenCodeStore<D> {
-    pub(super) fn new(drawer: D, seed: u64) -> Result<Self> {
-        let mut out = OpenCodeStore { drawer, clock: BEGIN_MS, seed, shown: Vec::new() };
-        let (newest, _) = out.drawer.page(None)?;
+impl OpenCodeStore {
+    pub(super) fn new(tables: Tables, seed: u64) -> Result<Self> {
+        let mut out = OpenCodeStore { tables, clock: BEGIN_MS, seed, shown: Vec::new() };
+        let (newest, _) = out.tables.page(None)?;
         // The clock goes on after the newest ID.
         let of = |m: &StoredRow| m.parts.iter().map(|(id, _)| time_in(id)).max().flatten();
         let stored = newest.iter().map(|m| of(m).max(time_in(&m.id))).max().flatten();
         out.clock = stored.map_or(BEGIN_MS, |low| BEGIN_MS / ID_MS * ID_MS + low);
-        out.shown = read(&out.drawer)?.0;
+        out.shown = read(&out.tables)?.0;
         Ok(out)
     }
 
@@ -88,13 +70,13 @@ impl<D: Drawer> OpenCodeStore<D> {
         // is stored: a crash in between loses nothing.
         let mut begun = info.clone();
         let finished = begun.as_object_mut().and_then(|m| m.remove("finish")).is_some();
-        self.drawer.store_object(&id, None, self.clock, &begun)?;
+        self.tables.store_object(&id, None, self.clock, &begun)?;
         for part in parts {
             let part_id = self.id("prt");
-            self.drawer.store_object(&part_id, Some(&id), self.clock, &part)?;
+            self.tables.store_object(&part_id, Some(&id), self.clock, &part)?;
         }
         if finished {
-            self.drawer.store_object(&id, None, self.clock, &info)?;
+            self.tables.store_object(&id, None, self.clock, &info)?;
         }
         Ok(id)
     }
@@ -130,14 +112,14 @@ impl<D: Drawer> OpenCodeStore<D> {
 
     fn change_tool(&mut self, call: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
         let mut found = None;
-        newest_first(&self.drawer, |m| {
+        newest_first(&self.tables, |m| {
             let part = m.parts.into_iter().find(|(_, part)| part["callID"] == call);
             found = part.map(|part| (part, m.id));
             found.is_none()
         })?;
         let Some(((id, mut part), message)) = found else { return Ok(()) };
         change(field(&mut part, "state"));
-        self.drawer.store_object(&id, Some(&message), self.clock, &part)
+        self.tables.store_object(&id, Some(&message), self.clock, &part)
     }
 
     fn compact(&mut self, view: &[StoredMessage]) -> Result<()> {
@@ -172,18 +154,18 @@ impl<D: Drawer> OpenCodeStore<D> {
             let info = json!({"role": "assistant", "summary": true, "mode": "compaction", "parentID": parent, "finish": "stop",
                               "spoken": spoken(view[at].role)});
             self.write_message(info, view[at].parts.iter().filter_map(opencode::block).collect())?;
-            self.shown = read(&self.drawer)?.0;
+            self.shown = read(&self.tables)?.0;
             for said in &behind[kept..] {
                 self.append_message(said)?;
             }
         }
         // In this product's view, only compactions remove messages.
-        self.shown = read(&self.drawer)?.0;
+        self.shown = read(&self.tables)?.0;
         Ok(())
     }
 }
 
-impl<D: Drawer> Persistence for OpenCodeStore<D> {
+impl Persistence for OpenCodeStore {
     fn append(&mut self, entry: &JournalEntry) -> Result<()> {
         match entry {
             JournalEntry::Message(said) => self.append_message(said),
@@ -192,17 +174,17 @@ impl<D: Drawer> Persistence for OpenCodeStore<D> {
     }
 
     fn load(&self) -> Result<ReopenedSession> {
-        let (context, bytes_read) = read(&self.drawer)?;
+        let (context, bytes_read) = read(&self.tables)?;
         Ok(ReopenedSession {
             context: context.into_iter().map(|(s, _)| s).collect(),
             bytes_read,
-            notes: self.drawer.notes(),
+            notes: Vec::new(),
         })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>> {
         let mut all = Vec::new();
-        newest_first(&self.drawer, |m| {
+        newest_first(&self.tables, |m| {
             all.push(m);
             true
         })?;
@@ -211,7 +193,7 @@ impl<D: Drawer> Persistence for OpenCodeStore<D> {
     }
 
     fn size(&self) -> u64 {
-        self.drawer.size()
+        self.tables.size()
     }
 }
 
@@ -225,13 +207,10 @@ fn time_in(id: &str) -> Option<u64> {
 }
 
 /// Calls `wants_more` with each message, newest first, until it returns false. Returns the bytes read.
-fn newest_first(
-    drawer: &impl Drawer,
-    mut wants_more: impl FnMut(StoredRow) -> bool,
-) -> Result<u64> {
+fn newest_first(tables: &Tables, mut wants_more: impl FnMut(StoredRow) -> bool) -> Result<u64> {
     let (mut before, mut bytes) = (None::<String>, 0);
     loop {
-        let (page, read) = drawer.page(before.as_deref())?;
+        let (page, read) = tables.page(before.as_deref())?;
         bytes += read;
         let Some(last) = page.last() else { return Ok(bytes) };
         before = Some(last.id.clone());
@@ -244,13 +223,13 @@ fn newest_first(
 /// Reads the contents of the next request, each with the id of its stored message: back to the
 /// newest finished compaction, or to the tail that it keeps (docs/sources/opencode.md §9, 39 to
 /// 48).
-fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64)> {
+fn read(tables: &Tables) -> Result<(Vec<(StoredMessage, String)>, u64)> {
     let mut kept: Vec<StoredRow> = Vec::new();
     // Marker of the newest finished compaction, and the message at which its tail begins, once the
     // marker was found.
     let (mut marker, mut tail) = (None::<String>, None::<String>);
     let mut pair: Vec<StoredRow> = Vec::new();
-    let bytes = newest_first(drawer, |m| {
+    let bytes = newest_first(tables, |m| {
         let summary =
             m.info["summary"] == true && m.info["finish"].is_string() && m.info["error"].is_null();
         if marker.is_none() && summary {
@@ -342,48 +321,20 @@ fn role_of(info: &Value) -> Role {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::super::persist_tables::Tables;
     use super::*;
-    use crate::persist::PersistError;
 
-    /// Fails at a write, as a program that is killed there.
-    struct Dying {
-        tables: Tables,
-        writes: usize,
-    }
-
-    impl Dying {
-        fn write(&mut self) -> Result<&mut Tables> {
-            let died = std::io::Error::other("killed");
-            self.writes = self
-                .writes
-                .checked_sub(1)
-                .ok_or(died)
-                .map_err(PersistError::io(Path::new("x"), "go on"))?;
-            Ok(&mut self.tables)
-        }
-    }
-
-    impl Drawer for Dying {
-        fn store_object(
-            &mut self,
-            id: &str,
-            message: Option<&str>,
-            at: u64,
-            object: &Value,
-        ) -> Result<()> {
-            self.write()?.store_object(id, message, at, object)
-        }
-
-        fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)> {
-            self.tables.page(before)
-        }
-
-        fn size(&self) -> u64 {
-            self.tables.size()
-        }
+    /// Lets this many writes succeed, as of a program that is killed at the next.
+    fn die_after(tables: &Tables, writes: usize) {
+        let trigger = |table: &str| {
+            format!(
+                "CREATE TEMP TRIGGER in_{table} BEFORE INSERT ON main.{table} BEGIN
+                 SELECT RAISE(ABORT, 'killed') WHERE (SELECT n FROM writes) = 0;
+                 UPDATE writes SET n = n - 1; END;"
+            )
+        };
+        let triggers = ["message", "part"].map(trigger).concat();
+        let begin = format!("CREATE TEMP TABLE writes AS SELECT {writes} AS n;");
+        tables.db.execute_batch(&(begin + &triggers)).unwrap();
     }
 
     #[test]
@@ -403,7 +354,8 @@ mod tests {
                 open.append(&JournalEntry::Message(said.clone())).unwrap();
             }
             drop(open);
-            let dying = Dying { tables: Tables::open(dir.path()).unwrap(), writes };
+            let dying = Tables::open(dir.path()).unwrap();
+            die_after(&dying, writes);
             let done =
                 OpenCodeStore::new(dying, 2).unwrap().append(&JournalEntry::View(after.clone()));
             let again = OpenCodeStore::new(Tables::open(dir.path()).unwrap(), 3).unwrap();

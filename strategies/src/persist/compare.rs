@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::{Part, Role, ToolCall};
 
 use super::StoredMessage;
 

@@ -17,10 +17,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::{Block, BlockKind, Part, Role, ToolCall};
 use ctxbench_kit::store::StoreError;
-use ctxbench_util::io_hint::{partial_write_hint, write_hint};
+use ctxbench_util::io_hint::write_hint;
 use thiserror::Error;
 
 pub use compare::{Losses, losses};
@@ -53,11 +52,6 @@ impl PersistError {
 
     pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
         move |e| PersistError::file(path, doing, format!("{e}; {}", write_hint(&e)))
-    }
-
-    /// Creates the error of a write in place, after which the file may be incomplete.
-    pub(crate) fn cut(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
-        move |e| PersistError::file(path, doing, format!("{e}; {}", partial_write_hint(&e)))
     }
 
     pub(crate) fn sql(
@@ -115,8 +109,6 @@ pub trait Persistence: Send {
 pub struct PersistFormat {
     /// Name of the format in reports.
     pub name: &'static str,
-    /// One-line description.
-    pub about: &'static str,
     /// Opens or creates the session in a folder. The seed makes the ids of several writers differ.
     pub open: Open,
 }

@@ -7,8 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
+use ctxbench_core::{Part, Role};
 use ctxbench_kit::store::{Id, IdGenerator, LoadedMessage, NewSession, Store};
 
 use super::{
@@ -18,7 +17,6 @@ use super::{
 
 pub(super) const FORMAT: PersistFormat = PersistFormat {
     name: "ctxbench-store",
-    about: "SQLite: messages, parts, boundaries, prune marks; loading stops at the newest boundary",
     open: |dir, seed| Ok(Box::new(StoreFormat::open(dir, seed)?)),
 };
 

@@ -19,11 +19,8 @@ use crate::descriptor::About;
 use crate::persist::jsonl::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{BEGIN, CWD, PersistFormat, SESSION, StoredMessage};
 
-pub(crate) const FORMAT: PersistFormat = PersistFormat {
-    name: "pi-jsonl",
-    about: "one JSONL file per session, entries chained by parentId; a compaction names its tail",
-    open: |dir, seed| LineSession::open(&LINES, dir, seed),
-};
+pub(crate) const FORMAT: PersistFormat =
+    PersistFormat { name: "pi-jsonl", open: |dir, seed| LineSession::open(&LINES, dir, seed) };
 
 static WORDS: LazyLock<PiWords> = LazyLock::new(|| {
     let about = About::read(include_str!("about.toml"));

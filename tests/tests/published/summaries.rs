@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ctxbench_mock::summarise::{Summariser, SummaryScript};
+use ctxbench_mock::summarise::Summariser;
 use ctxbench_replay::Options;
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::fact::{Fact, FactKind};
@@ -58,8 +58,7 @@ fn with_paths(session: &Session, literal: fn(&str) -> &str) -> Scenario {
 
 /// Returns the share of the paths lost in compactions that the summaries contain, in percent.
 fn in_summary(literal: fn(&str) -> &str) -> f64 {
-    let options =
-        Options { summariser: Summariser::Scripted(SummaryScript::Recorded), ..Options::default() };
+    let options = Options { summariser: Summariser::Scripted, ..Options::default() };
     let (mut lost, mut carried) = (0, 0);
     for name in recordings::DIRECT {
         let scenario = with_paths(&recordings::session(name), literal);

@@ -9,10 +9,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use ctxbench_core::block::Block;
-use ctxbench_core::request::{Purpose, Reply, Request};
-use ctxbench_core::usage::Usage;
-use ctxbench_core::{Millis, model};
+use ctxbench_core::{Block, Millis, Purpose, Reply, Request, Usage, model};
 use ctxbench_util::calendar::iso;
 
 /// The period of a limit. Days and months are in UTC.

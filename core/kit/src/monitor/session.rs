@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
-use ctxbench_core::usage::Usage;
-use ctxbench_core::{Millis, model};
+use ctxbench_core::{Millis, ModelError, Purpose, Reply, Request, Usage, model};
 
 /// The origin of a request (docs/sources/opentelemetry.md §5, `query_source`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::compaction::ephemeral_block;
-use ctxbench_core::request::Request;
+use ctxbench_core::{Block, BlockKind, Request, Role};
 
 /// Returns the tag after each tool result, with used and remaining tokens
 /// (docs/sources/anthropic-api.md §2.5).

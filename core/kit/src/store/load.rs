@@ -7,8 +7,7 @@ use ulid::ULID_LEN;
 use super::ids::Id;
 use super::part::decode;
 use super::{Store, StoreError, invalid};
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
+use ctxbench_core::{Part, Role};
 
 /// Messages per read. Most sessions need one or two reads back to their last compaction.
 pub const BATCH: usize = 50;

@@ -25,8 +25,7 @@ use rusqlite::{
 };
 use serde_json::json;
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
+use ctxbench_core::{Part, Role};
 use ctxbench_util::files;
 
 pub use error::StoreError;

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
-use ctxbench_core::model::Model;
-use ctxbench_core::request::{Reply, Request};
 use ctxbench_core::tokens::Size;
+use ctxbench_core::{Block, BlockKind, Draft, Model, Reply, Request, Role};
 use serde_json::Value;
 
 use super::format::{Encoded, WireError, WireFormat};

@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::Draft;
-use ctxbench_core::content::Part;
-use ctxbench_core::model::{Model, Provider};
-use ctxbench_core::request::{ErrorKind, Reply, StopReason};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::model::Provider;
+use ctxbench_core::{Draft, ErrorKind, Model, Part, Reply, StopReason, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

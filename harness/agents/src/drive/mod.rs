@@ -32,9 +32,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctxbench_core::content::Part;
-use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::Reply;
+use ctxbench_core::model;
+use ctxbench_core::{Model, Part, Reply};
 use ctxbench_provider::Prompt;
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_session::Session;
@@ -338,10 +337,9 @@ impl Driven {
         // A scratch folder that is kept has a log of the requests.
         let log = options.keep.then(|| File::create(scratch.path().join("requests.jsonl")));
         let log = log.transpose().map_err(failed_to("create the log of its requests"))?;
-        let row = format!("real-{}", self.agent.name);
         let server = Server::bind(ServeOptions {
             speaker: Some(Box::new(director.clone())),
-            summariser: options.summariser.read_for(&self.session, &row, &self.agent.name),
+            summariser: options.summariser.read_for(&self.session),
             facts: self.session.facts.as_slice().into(),
             faults: plans.collect(),
             window: Some(self.window),

@@ -7,11 +7,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctxbench_core::Millis;
 use ctxbench_core::compaction::text_argument;
 use ctxbench_core::compaction::tools::is_edit;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::Action;
+use ctxbench_core::{Action, Millis, Part, ToolCall};
 use ctxbench_session::{AssistantEntry, Entry, Session};
 
 use super::agent::{Agent, Edit, ShellTool};

@@ -8,14 +8,13 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origin, Role};
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming};
-use ctxbench_core::request::{ModelError, Phase, Request};
+use ctxbench_core::block::{BlockForm, Origin};
 use ctxbench_core::settings::Settings;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
-use ctxbench_core::tokens;
+use ctxbench_core::strategy::Unsupported;
+use ctxbench_core::{
+    Block, BlockKind, CompactionKind, Draft, Engine, Event, Flow, Incoming, MessageId, ModelError,
+    Phase, Request, Role, Strategy, tokens,
+};
 use ctxbench_provider::{Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::{

@@ -3,12 +3,8 @@
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
-use ctxbench_core::block::{
-    Block, BlockForm, BlockKind, Draft, MessageId, Origin, Role, is_system,
-};
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
+use ctxbench_core::block::{BlockForm, Origin, is_system};
+use ctxbench_core::{Block, BlockKind, CompactionKind, Draft, Engine, MessageId, Part, Role};
 use ctxbench_strategies::names::intern;
 use serde_json::json;
 use serde_json::value::RawValue;

@@ -2,12 +2,12 @@
 //! output.
 
 use async_trait::async_trait;
-use ctxbench_core::Millis;
-use ctxbench_core::block::{Draft, MessageId};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Incoming, RewindMode};
-use ctxbench_core::request::{ModelError, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Standing, Strategy, Unsupported};
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::strategy::{Manual, Standing, Unsupported};
+use ctxbench_core::{
+    Draft, Engine, Flow, Incoming, MessageId, Millis, ModelError, Reply, ReplyFlow, Request,
+    Strategy,
+};
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::{

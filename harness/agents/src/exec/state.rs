@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::host::Task;
-use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::usage::Ttl;
+use ctxbench_core::{Block, MessageId, Phase, Request};
 use serde_json::{Map, Value};
 
 use super::dialect::Dialect;

@@ -3,16 +3,14 @@
 use async_trait::async_trait;
 use std::sync::Arc;
 
-use ctxbench_core::Millis;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming};
-use ctxbench_core::model::{Model, Prices};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{
-    Flow, PASSING_RETRIES, ReplyFlow, Strategy, Unsupported, again_if_passing,
+use ctxbench_core::block::Origin;
+use ctxbench_core::model::Prices;
+use ctxbench_core::strategy::{PASSING_RETRIES, Unsupported, again_if_passing};
+use ctxbench_core::usage::Ttl;
+use ctxbench_core::{
+    Block, BlockKind, Draft, Engine, Event, Flow, Incoming, MessageId, Millis, Model, ModelError,
+    Phase, Reply, ReplyFlow, Request, StopReason, Strategy, Usage,
 };
-use ctxbench_core::usage::{Ttl, Usage};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{self, Dialect, NAMES};

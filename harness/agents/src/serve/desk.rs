@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::Millis;
-use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
-use ctxbench_core::request::{ModelError, Reply, StopReason};
+use ctxbench_core::model::{self, DEFAULT_MODEL};
+use ctxbench_core::{Millis, Model, ModelError, Reply, StopReason};
 use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::{self, ALL, Api, Wire};
 

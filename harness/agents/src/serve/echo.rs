@@ -1,10 +1,8 @@
 //! Replies without a script: they report the request, and call a tool where the user's text asks
 //! for it.
 
-use ctxbench_core::block::BlockKind;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::ModelError;
 use ctxbench_core::tokens::content_hash;
+use ctxbench_core::{BlockKind, ModelError, Part, ToolCall};
 use ctxbench_provider::{Prompt, Wire};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};

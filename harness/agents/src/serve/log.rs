@@ -3,9 +3,8 @@
 
 use std::io::Write;
 
-use ctxbench_core::block::BlockKind;
 use ctxbench_core::model::Counting;
-use ctxbench_core::usage::Usage;
+use ctxbench_core::{BlockKind, Usage};
 use ctxbench_provider::{Item, Prompt};
 use serde::Serialize;
 use serde_with::skip_serializing_none;

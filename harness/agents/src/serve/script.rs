@@ -7,11 +7,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::content::Part;
-use ctxbench_core::host::Action;
-use ctxbench_core::request::{ModelError, Thread};
-use ctxbench_core::tokens;
+use ctxbench_core::request::Thread;
+use ctxbench_core::{Action, BlockKind, ModelError, Part, Role, tokens};
 use ctxbench_provider::Prompt;
 use ctxbench_session::Session;
 use ctxbench_util::lru_map::LruMap;

@@ -5,9 +5,8 @@ mod request;
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::block::Role;
-use ctxbench_core::model::{Model, Provider};
-use ctxbench_core::request::Purpose;
+use ctxbench_core::model::Provider;
+use ctxbench_core::{Model, Purpose, Role};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

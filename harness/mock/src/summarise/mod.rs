@@ -4,7 +4,7 @@
 //! text of a real model would differ from run to run and would cost money. The default is therefore
 //! [`Summariser::Extractive`]: a ranker of sentences that sees only the decoded prompt and not the facts
 //! of a scenario. [`Summariser::Ideal`] and [`Summariser::Lossy`] use the facts and give an upper
-//! bound, exact or with given losses. [`Summariser::Scripted`] repeats given texts, and
+//! bound, exact or with given losses. [`Summariser::Scripted`] repeats those of the recording, and
 //! [`Summariser::Endpoint`] asks a real model once and repeats its recorded answer. All are
 //! deterministic.
 //!
@@ -20,7 +20,6 @@ mod extractive;
 mod headings;
 mod ideal;
 mod request;
-mod script;
 mod sentences;
 
 #[cfg(test)]
@@ -33,8 +32,8 @@ use std::sync::Arc;
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::StopReason;
 use ctxbench_provider::Prompt;
-use ctxbench_session::Session;
 use ctxbench_session::fact::Fact;
+use ctxbench_session::{Entry, Session};
 use ctxbench_util::nearest::hint;
 
 use endpoint::Endpoint;
@@ -43,7 +42,6 @@ pub use desk::SummaryDesk;
 pub use extractive::{MAX_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};
 pub use request::unread;
-pub use script::{ScriptedText, SummaryScript};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Summariser {
@@ -59,9 +57,9 @@ pub enum Summariser {
         /// Share of the kept facts that are distorted.
         distort: f64,
     },
-    /// Given texts, which [`Summariser::read_for`] reads. After the last one, no summary can be
-    /// written.
-    Scripted(SummaryScript),
+    /// The summaries of the recording, which [`Summariser::read_for`] reads. After the last one, no
+    /// summary can be written.
+    Scripted,
     /// A real model with recorded answers.
     Endpoint(Arc<Endpoint>),
     /// Known texts in this order, followed by those of another summariser.
@@ -76,7 +74,7 @@ impl Summariser {
             Summariser::Extractive => "extractive".into(),
             Summariser::Ideal => "ideal".into(),
             Summariser::Lossy { .. } => "lossy".into(),
-            Summariser::Scripted(_) => "scripted".into(),
+            Summariser::Scripted => "scripted".into(),
             Summariser::Endpoint(e) => e.name().into(),
             Summariser::Again(_, then) => then.name(),
         }
@@ -96,22 +94,22 @@ impl Summariser {
                 "{} (a real model's recorded answers, billed as the simulated one's)",
                 self.name()
             ),
-            Summariser::Scripted(SummaryScript::Recorded) => {
-                "scripted (the summaries of the recording)".into()
-            }
-            Summariser::Scripted(_) => "scripted (texts of a file)".into(),
+            Summariser::Scripted => "scripted (the summaries of the recording)".into(),
             Summariser::Again(_, then) => then.origin(),
             _ => format!("{} (modelled)", self.name()),
         }
     }
 
-    /// Resolves a scripted summariser to its texts for a session and strategy. Returns others
-    /// unchanged.
-    pub fn read_for(&self, session: &Session, label: &str, strategy: &str) -> Summariser {
+    /// Resolves a scripted summariser to the summaries of a session. Returns others unchanged.
+    pub fn read_for(&self, session: &Session) -> Summariser {
+        let recorded = |e: &Entry| match e {
+            Entry::RecordedCompaction(c) => c.summary.clone(),
+            _ => None,
+        };
         match self {
-            Summariser::Scripted(s) => {
-                let texts = s.texts(session, label, strategy);
-                Summariser::Again(texts.into(), Box::new(self.clone()))
+            Summariser::Scripted => {
+                let texts = session.entries.iter().filter_map(recorded).collect();
+                Summariser::Again(texts, Box::new(self.clone()))
             }
             other => other.clone(),
         }
@@ -133,7 +131,7 @@ impl FromStr for Summariser {
             "extractive" => Ok(Summariser::Extractive),
             "ideal" => Ok(Summariser::Ideal),
             "lossy" => Ok(Summariser::Lossy { keep: KEEP, distort: DISTORT }),
-            "scripted" => Ok(Summariser::Scripted(SummaryScript::Recorded)),
+            "scripted" => Ok(Summariser::Scripted),
             _ => {
                 let hint = hint(name, &Summariser::NAMES);
                 Err(SetUpError(format!("unknown summariser '{name}': {hint}")))
@@ -186,7 +184,7 @@ pub fn summarise(s: &Summariser, job: &SummaryJob<'_>) -> Result<Summary, Unwrit
         Summariser::Ideal => ideal::write(job, None),
         Summariser::Lossy { keep, distort } => ideal::write(job, Some((*keep, *distort))),
         // Its texts have been written.
-        Summariser::Scripted(_) => {
+        Summariser::Scripted => {
             let (next, texts) = (job.index + 1, job.index);
             let why = format!("summary {next} is requested, and the script has {texts}");
             return Err(Unwritten(why));

@@ -417,7 +417,7 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
 fn names_parse() {
     assert_eq!("extractive".parse(), Ok(Summariser::Extractive));
     assert_eq!("lossy".parse(), Ok(Summariser::Lossy { keep: KEEP, distort: DISTORT }));
-    assert_eq!("scripted".parse(), Ok(Summariser::Scripted(SummaryScript::Recorded)));
+    assert_eq!("scripted".parse(), Ok(Summariser::Scripted));
     let e = "extractiv".parse::<Summariser>().unwrap_err().to_string();
     assert!(e.contains("did you mean extractive?"), "{e}");
 }
@@ -425,7 +425,7 @@ fn names_parse() {
 #[test]
 fn a_script_that_has_run_out_says_so() {
     let p = prompt(vec![]);
-    let script = Summariser::Scripted(SummaryScript::Recorded);
+    let script = Summariser::Scripted;
     let s = Summariser::Again(["one".into(), "two".into()].into(), Box::new(script));
     let at = |index| summarise(&s, &SummaryJob { index, ..job(&p, &[]) }).map(|w| w.text);
     assert_eq!((at(0), at(1)), (Ok("one".to_string()), Ok("two".to_string())));
@@ -433,14 +433,7 @@ fn a_script_that_has_run_out_says_so() {
 }
 
 #[test]
-fn scripts_come_from_the_recording_or_from_a_file() {
-    let lines = |l: &[(&str, Option<&str>)]| {
-        SummaryScript::File(
-            l.iter()
-                .map(|(t, s)| ScriptedText { text: (*t).into(), strategy: s.map(str::to_string) })
-                .collect(),
-        )
-    };
+fn scripted_summaries_are_those_of_the_recording() {
     let recorded = |summary: Option<&str>| {
         let json = serde_json::json!({"type": "recorded_compaction", "summary": summary});
         serde_json::from_value::<ctxbench_session::Entry>(json).unwrap()
@@ -449,16 +442,9 @@ fn scripts_come_from_the_recording_or_from_a_file() {
         entries: vec![recorded(Some("a")), recorded(None), recorded(Some("b"))],
         ..Session::default()
     };
-    assert_eq!(SummaryScript::Recorded.texts(&session, "codex", "codex"), ["a", "b"]);
-    let file = lines(&[
-        ("all", None),
-        ("c", Some("codex")),
-        ("v", Some("codex:x=1")),
-        ("d", Some("codex")),
-    ]);
-    assert_eq!(file.texts(&session, "codex:x=1", "codex"), ["v"]);
-    assert_eq!(file.texts(&session, "codex:x=2", "codex"), ["c", "d"]);
-    assert_eq!(file.texts(&session, "aider", "aider"), ["all"]);
+    let texts = ["a".to_string(), "b".to_string()];
+    let want = Summariser::Again(texts.into(), Box::new(Summariser::Scripted));
+    assert_eq!(Summariser::Scripted.read_for(&session), want);
 }
 
 /// The extractive summariser takes only a request and a limit. This line does not compile if it

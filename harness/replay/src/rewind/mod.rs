@@ -60,15 +60,6 @@ pub(crate) fn records(
     rewinds(session).zip(reached).enumerate().map(record).collect()
 }
 
-/// Returns the percentage of changed files that equal their state at the prompt after a rewind, over
-/// all rewinds.
-pub(crate) fn restore_success_pct(rewinds: &[RewindRecord]) -> Option<f64> {
-    let files = || rewinds.iter().filter_map(|r| r.code.as_ref());
-    let restored: u64 = files().map(|c| c.restored).sum();
-    let changed: u64 = files().map(|c| c.changed).sum();
-    (changed > 0).then(|| 100.0 * restored as f64 / changed as f64)
-}
-
 fn code(
     restore: &RestoreMeasurement,
     way: SnapshotKind,

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::choice::Choice;
 use anyhow::{Context, anyhow, bail};
-use ctxbench_mock::summarise::endpoint::{self, Cassette};
 use ctxbench_os::redact::Redactor;
 use ctxbench_scenarios::exports::{self, Export, ExportLosses};
-use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
+use ctxbench_scenarios::formats::{self, Format, Source};
 use ctxbench_scenarios::{InputKind, Scenario, sniff};
 use ctxbench_session::{Entry, Session};
 use ctxbench_util::{files, plural};
@@ -25,8 +24,6 @@ Examples:
       Convert to ctxbench's session format
   ctxbench import r.jsonl --redact -o shared.jsonl
       Remove keys and home folders
-  ctxbench import r.jsonl --cassette c.jsonl -o s.jsonl
-      Keep the recorded summaries
 ")]
 pub(crate) struct ImportArgs {
     #[arg(required = true, value_name = "FILE|DIR")]
@@ -57,36 +54,9 @@ pub(crate) struct ImportArgs {
     /// Remove keys, tokens, passwords, mail addresses and names of home folders
     #[arg(long)]
     redact: bool,
-    /// Also write the recorded summaries into this cassette; recordings of `ctxbench record` have
-    /// them
-    #[arg(long, value_name = "FILE")]
-    cassette: Option<PathBuf>,
 }
 
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
-    sessions(args)?;
-    args.cassette.as_deref().map_or(Ok(()), |path| cassette(path, &args.files))
-}
-
-/// Writes the recorded summaries and their requests into a cassette.
-fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
-    files::check_output(path, files).context("--cassette")?;
-    super::check_not_session("--cassette", path)?;
-    let cassette = Cassette::open(path, false)?;
-    let (mut asked, mut new) = (0, 0);
-    for file in files.iter().filter(|f| f.is_file()) {
-        let found = exchanges::summaries(&Source::at(file))?;
-        asked += found.len();
-        new += endpoint::keep(&cassette, &found).map_err(|e| anyhow!(e))?;
-    }
-    if asked == 0 {
-        bail!("--cassette: no request for a summary is in a recording of `ctxbench record` here");
-    }
-    report!("{}, {new} of them new in {}", plural::pluralize(asked, "summary"), path.display());
-    Ok(())
-}
-
-fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
     let mut work = Work {
         export: exports::by_name(&args.to)?,
         folder: args.out.as_deref().is_some_and(folder::is_one),

@@ -20,8 +20,7 @@ use crate::commands::{check_not_session, check_outputs, check_replaced, list};
 /// Checks before the run that all outputs can be written and would not overwrite inputs.
 pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
     let named = args.inputs.iter().map(String::as_str);
-    let scripts = args.summarizer.iter().filter_map(|s| s.strip_prefix("scripted:"));
-    let named = named.chain(scripts).map(PathBuf::from).filter(|p| p.exists());
+    let named = named.map(PathBuf::from).filter(|p| p.exists());
     let inputs: Vec<PathBuf> = named.chain(read.iter().flat_map(|s| s.files.clone())).collect();
     let outputs = outputs(args);
     check_outputs(&outputs, &inputs)?;

@@ -25,11 +25,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use ctxbench_core::content::joined_text;
-use ctxbench_core::request::StopReason;
-use ctxbench_provider::wire::{self, Wire};
+use ctxbench_provider::wire;
 
 use crate::formats::prelude::*;
 
@@ -87,52 +83,4 @@ fn route(all: &seen::Exchanges) -> ProviderRoute {
         }
         _ => ProviderRoute::Unknown(format!("requests went to {told}")),
     }
-}
-
-/// Request for a summary with its answer.
-#[derive(Clone, Debug)]
-pub struct Summarised {
-    pub wire: Wire,
-    pub path: String,
-    pub body: Arc<str>,
-    pub reply: String,
-    pub stop: StopReason,
-    /// Input tokens by the provider's count.
-    pub input: u64,
-    pub output: u64,
-}
-
-/// Returns the summaries that a program requested and used.
-pub fn summaries(source: &Source<'_>) -> Result<Vec<Summarised>, InputError> {
-    let all = seen::read(source, &mut Recording::default())?;
-    let sorted = sorted::sorted(&all);
-    let mut bodies = Bodies::default();
-    let mut found = Vec::new();
-    let mut add = |line: RecordedLine| {
-        let Ok(Line::Exchange(exchange)) = serde_json::from_value(line.object.into()) else {
-            return;
-        };
-        let body = exchange.body.as_ref().and_then(|b| bodies.unpack(exchange.number, b).ok());
-        let wrote = |i: &&usize| all.all[**i].number == exchange.number;
-        let (Some(body), Some(i)) = (body, sorted.summaries.iter().find(wrote)) else { return };
-        let of = &all.all[*i];
-        let (Ok(reply), Some(wire)) = (&of.reply, wire::find(of.wire)) else { return };
-        let words = joined_text(&reply.parts, "\n");
-        if !words.is_empty() {
-            found.push(Summarised {
-                wire,
-                path: exchange.path,
-                body,
-                reply: words,
-                stop: reply.stop,
-                input: reply.usage.prompt(),
-                output: reply.usage.output,
-            });
-        }
-    };
-    lines::each_object(source, &mut Recording::default(), &mut |_, line| {
-        add(line);
-        Ok(())
-    })?;
-    Ok(found)
 }

@@ -8,9 +8,8 @@ use super::request::{ContentBlock, output_of};
 use crate::prompt;
 use crate::wire::format::WireError;
 use crate::wire::json::{self, Text, object, opt, sane};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Applied, Reply, StopReason};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::request::Applied;
+use ctxbench_core::{Part, Reply, StopReason, ToolCall, Usage};
 
 const STOPS: [(StopReason, &str); 8] = [
     (StopReason::EndTurn, "end_turn"),

@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Reply, StopReason};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::{Part, Reply, StopReason, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::calls::OpenCalls;

@@ -1,10 +1,8 @@
 //! Bodies, compared with JSON written by hand from the API's reference (docs/sources/providers.md,
 //! section 5).
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Reply, StopReason, Tools};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::request::Tools;
+use ctxbench_core::{BlockKind, Part, Reply, Role, StopReason, ToolCall, Usage};
 use serde_json::{Value, json};
 
 use super::*;

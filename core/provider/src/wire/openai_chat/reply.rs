@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
-use ctxbench_core::model::Model;
-use ctxbench_core::request::{Reply, StopReason};
+use ctxbench_core::{Model, Part, Reply, Role, StopReason};
 use serde::{Deserialize, Serialize};
 
 use super::request::{ChatCall, ChatMessage};

@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::model::Model;
-use ctxbench_core::request::{Reply, StopReason};
+use ctxbench_core::{BlockKind, Model, Part, Reply, Role, StopReason, ToolCall};
 use serde::{Deserialize, Serialize};
 
 use super::request::{ContentPart, InputItem, contents};

@@ -9,9 +9,7 @@ use ctxbench_conform::case::{
 use ctxbench_conform::record::{
     CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
 };
-use ctxbench_core::block::BlockKind;
-use ctxbench_core::content::Part;
-use ctxbench_core::request;
+use ctxbench_core::{BlockKind, Part, request};
 use ctxbench_provider::Item;
 use serde_json::Value;
 

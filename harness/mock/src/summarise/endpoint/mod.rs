@@ -8,7 +8,6 @@
 
 mod address;
 mod cassette;
-mod kept;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -27,7 +26,6 @@ use ctxbench_os::server_url::is_loopback;
 
 pub use address::Address;
 pub use cassette::Cassette;
-pub use kept::keep;
 
 /// Environment variable with the API key. No other source is read, and the key is only sent in a
 /// header.

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctxbench_core::block::{BlockKind, Draft, Role};
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::StopReason;
+use ctxbench_core::{BlockKind, Draft, Role, StopReason};
 use ctxbench_provider::{Item, Prompt, plain};
 use proptest::prelude::*;
 use serde_json::{Value, json};

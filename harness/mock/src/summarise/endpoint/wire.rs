@@ -4,8 +4,7 @@
 //! the text. A server would refuse calls without their definitions, results without their calls and
 //! reasoning without its signature, and a summary needs none of these.
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::request::StopReason;
+use ctxbench_core::{BlockKind, Role, StopReason};
 use ctxbench_provider::{Item, Prompt};
 use serde::Serialize;
 use serde_json::{Value, json};

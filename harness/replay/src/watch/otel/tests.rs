@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctxbench_core::model::find;
-use ctxbench_core::request::{Reply, Request};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::{Reply, Request, Usage};
 use ctxbench_kit::monitor::SessionMeter;
 use serde_json::{Value, json};
 use wiremock::matchers::{header, method, path};
