@@ -25,7 +25,7 @@ fn free(name: &str, paid: &Model) -> &'static Model {
     static MODELS: LazyLock<Mutex<HashMap<String, &'static Model>>> =
         LazyLock::new(Default::default);
     let mut models = MODELS.lock().unwrap_or_else(PoisonError::into_inner);
-    *models.entry(name.to_string()).or_insert_with(|| {
+    models.entry(name.to_string()).or_insert_with(|| {
         let (name, prices) = (name.into(), Prices::default());
         &*Box::leak(Box::new(Model { name, prices, ..paid.clone() }))
     })

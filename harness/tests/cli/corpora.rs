@@ -124,7 +124,7 @@ fn calls_of_a_model_without_a_name_have_no_price() {
     let here = CommandFolder::new();
     let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 10});
     let chat = json!([{"role": "user", "content": "go"}, {"role": "assistant", "content": "ok", "usage": usage}]);
-    here.write("a.json", &chat.to_string());
+    here.write("a.json", chat.to_string());
     let row = &listed(&here, "a.json")[0];
     assert_eq!((&row["counted_steps"], &row["cost_usd"]), (&json!(1), &json!(null)));
 }
