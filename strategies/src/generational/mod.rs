@@ -23,7 +23,7 @@ use journal::{Journal, Line, newest};
 pub(crate) const GENERATIONAL: Known =
     Known::new(include_str!("about.toml"), |b| Box::new(Generational::new(b.settings())));
 
-/// Shares of the window beside system prompt and tools: above the first the view is shrunk, to at most
+/// Shares of the window after system prompt and tools: above the first the view is shrunk, to at most
 /// the second.
 const HIGH: f64 = 0.85;
 const LOW: f64 = 0.6;
@@ -213,7 +213,7 @@ impl Generational {
     }
 }
 
-/// Returns the size of a prompt, tokens, that fills a share of the window beside system prompt and tools.
+/// Returns the size of a prompt, tokens, that fills a share of the window after system prompt and tools.
 fn share_of_window(s: &Engine, share: f64) -> u64 {
     let fixed = s.tools_tokens() + s.tokens_of(s.context.blocks().iter().filter(|b| is_fixed(b)));
     fixed + (s.model.window.saturating_sub(fixed) as f64 * share) as u64
