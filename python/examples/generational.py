@@ -150,7 +150,7 @@ class Generational(Strategy):
 
 
 def share_of_window(ctx: Context, share: float) -> int:
-    """Tokens of a prompt that fills a share of the window beside system prompt and tools."""
+    """Tokens of a prompt that fills a share of the window after system prompt and tools."""
     fixed = ctx.count_tokens([])
     return fixed + int((ctx.model.window - fixed) * share)
 

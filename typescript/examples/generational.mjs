@@ -21,7 +21,7 @@ class Generational {
     const { window } = ctx.model;
     const used = await ctx.countTokens();
     const fixed = await ctx.countTokens([]);
-    // Tokens of a prompt that fills a share of the window beside system prompt and tools.
+    // Tokens of a prompt that fills a share of the window after system prompt and tools.
     const filled = (share) => fixed + Math.trunc((window - fixed) * share);
     const limit = filled(HIGH);
     let plan, trigger;
