@@ -146,7 +146,7 @@ fn legend(marks: [bool; 2], against: &str, baseline: &str, used: Option<&String>
     };
     format!(
         "{marks}Recall: share of later needs in the prompt{}; at risk: of those that \
-         any row compacted.{change}",
+         compaction touched.{change}",
         used.unwrap_or_default()
     )
 }

@@ -32,8 +32,6 @@ ROUNDING = 1e-6
 # figure where a recording's counters tell hidden text apart; and tokens per block.
 COUNTING = {"anthropic": ((1.17, 1.10), 34)}
 OTHERS = ((1.0,), 4)
-# Rows that put no need at risk: controls, and the recording.
-NOT_COMPARED = ("none", "keep-nothing", "word-list", "shuffled-list", "as-recorded")
 
 
 class Run:
@@ -235,7 +233,6 @@ def main():
     if path.exists():
         with open(path, encoding="utf-8", newline="") as f:
             pairs = list(csv.DictReader(f))
-    exposed = touched(rows, pairs)
     kept = shares(pairs)
     for key, row in rows.items():
         row["recall"] = kept.get(key, "n/a")
@@ -259,7 +256,7 @@ def main():
         figures = run.figures(session)
         if "recall" in figures and not figures["recall"][2]:
             own = [p for p in pairs if (plain(p["scenario"]), plain(p["strategy"])) == key]
-            figures |= over_events(run.parts, own, exposed)
+            figures |= over_events(run.parts, own)
         for name, value in figures.items():
             text, good, note = compare(name, value, row[name])
             mark = "" if good else "  DIFFERS"
@@ -292,31 +289,10 @@ def shares(pairs):
     return {key: str(100 * sum(all_) / len(all_)) for key, all_ in found.items()}
 
 
-def touched(rows, pairs):
-    """The needs of each scenario whose fact a row had removed or changed. Rows that did not finish or
-    broke a rule do not count, nor do controls and the recording itself."""
-    def counts(row):
-        whole = row["status"] == "completed" and row["integrity_failures"] == "0"
-        return whole and plain(row["strategy"]) not in NOT_COMPARED
-
-    labels = {key for key, row in rows.items() if counts(row)}
-    return {
-        identified(p) for p in pairs
-        if p["exposed"] == "true" and (plain(p["scenario"]), plain(p["strategy"])) in labels
-    }
-
-
-def identified(pair):
-    return tuple(plain(pair[k]) for k in ("scenario", "fact", "need"))
-
-
-def over_events(parts, pairs, at_risk_anywhere):
-    """Recall over all needs and over those at risk in any row. Which of them each row had removed or
-    changed is what facts.csv has."""
+def over_events(parts, pairs):
+    """Recall over all needs and over those at risk. Which needs these are is what facts.csv has."""
     needs = [p for p in pairs if p["counts"] == "true" and p["undelivered"] == "false"]
-    risk = [p for p in needs if p["kind"] == "content" or identified(p) in at_risk_anywhere]
-    if risk != [p for p in pairs if p["at_risk"] == "true"]:
-        raise ValueError("facts.csv marks other needs as at risk")
+    risk = [p for p in needs if p["exposed"] == "true" or p["kind"] == "content"]
     (all_, _), (at_risk, count) = events(parts, needs), events(parts, risk)
     return {"recall_pct": all_, "recall_at_risk_pct": at_risk, "at_risk": count}
 

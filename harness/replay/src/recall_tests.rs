@@ -9,7 +9,6 @@ use crate::options::Options;
 use crate::path::Path;
 use crate::record::measured;
 use crate::rewind::FileRewinds;
-use crate::savings::with_savings;
 use crate::scene::{FinishedRun, Scene, Start};
 use crate::session_cache::SessionCache;
 use crate::subagent_index::SubagentIndex;
@@ -18,9 +17,8 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{Phase, Reply, Request};
-use ctxbench_core::strategy::Standing;
 use ctxbench_mock::summarise::SummaryDesk;
-use ctxbench_reports::record::{FactPlace, FactRecord, RunRecord, Status};
+use ctxbench_reports::record::{FactPlace, FactRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::fact::FactKind;
 use ctxbench_session::{Entry, Session};
@@ -164,11 +162,7 @@ fn tiers_places_and_marks_by_hand() {
 #[test]
 fn shares_by_hand() {
     let r = run();
-    // A control would put nothing at risk.
-    let mut row = RunRecord { status: Status::Completed, integrity: vec![], ..r.clone() };
-    row.strategy.standing = Standing::Contender;
-    let runs = with_savings(vec![row]);
-    let s = &runs[0].summary;
+    let s = &r.summary;
     let third = 100.0 / 3.0;
     let near = |a: Option<f64>, b: f64, what: &str| {
         assert!(a.is_some_and(|a| (a - b).abs() < 1e-9), "{what}: {a:?} and by hand {b}")

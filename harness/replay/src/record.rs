@@ -228,6 +228,7 @@ fn summary(main: &Conversation, parts: &[Option<Conversation>], facts: &[FactRec
     let usd = |of: &dyn Fn(&Conversation) -> f64| windows.iter().map(|c| of(c)).sum::<f64>();
     let (input, output) = (total(|r| r.input_tokens), total(|r| r.output_tokens));
     let cache_read = total(|r| r.cache_read);
+    let at_risk = Recall::over(facts.iter().filter(|f| f.is_at_risk()));
     let errors: Vec<f64> = c.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
     let (common, earlier) = c.shared_tokens;
     let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
@@ -248,14 +249,20 @@ fn summary(main: &Conversation, parts: &[Option<Conversation>], facts: &[FactRec
         cache_read_ratio: ratio(cache_read, input),
         blocked_ms: c.blocked_ms,
         total_ms: c.took_ms,
-        recall_pct: Recall::over(facts, FactRecord::is_need).pct,
+        recall_pct: Recall::over(facts.iter().filter(|f| f.is_need())).pct,
+        recall_at_risk_pct: at_risk.pct,
+        at_risk: Some(at_risk.events),
         reread_tokens: each(|c| c.reread_tokens),
         extra_requests: total(|r| u64::from(r.extra)),
         provider_overflows: each(Conversation::overflows),
         user_interventions: each(Conversation::interventions),
         trigger_error_tokens: (!errors.is_empty())
             .then(|| errors.iter().sum::<f64>() / errors.len() as f64),
-        // The others are set later, from the whole row or from other rows.
-        ..Summary::default()
+        // Set later, from the whole row or from other rows.
+        saved_pct: None,
+        cost_saved_pct: None,
+        cost_estimate_usd: None,
+        cost_with_cache_usd: None,
+        integrity_failures: 0,
     }
 }

@@ -78,7 +78,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     }
     remarks.extend(about);
     let (facts, lives) = recorded_recall::facts(session);
-    let recall = Recall::over(&facts, |f| f.at_risk);
+    let recall = Recall::over(facts.iter().filter(|f| f.is_at_risk()));
     let summary = Summary {
         steps_completed: counted,
         steps_total: read.steps,
@@ -439,8 +439,8 @@ mod tests {
         let mut session = session("claude-sonnet-4-6", &lines);
         ctxbench_scenarios::autofacts::add(&mut session);
         let (facts, lives) = recorded_recall::facts(&session);
-        assert_eq!(Recall::over(&facts, |_| true), Recall { pct: Some(20.0), events: 1 });
-        assert_eq!((&*facts[0].need, facts[0].at_risk), ("a2", true));
+        assert_eq!(Recall::over(facts.iter()), Recall { pct: Some(20.0), events: 1 });
+        assert_eq!((&*facts[0].need, facts[0].is_at_risk()), ("a2", true));
         assert_eq!(lives[0].moves.len(), 1);
     }
 

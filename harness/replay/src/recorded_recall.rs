@@ -10,9 +10,8 @@ use crate::session_cache::SessionCache;
 use crate::texts::{Lines, nearest};
 
 /// Returns the needs behind a recorded compaction with a fact from before it, and the history of the
-/// facts. A reply that uses what the summary lacks has it from text that the program kept without
-/// recording it, so it does not count. What was lost is fetched again, or a user asks for it: that
-/// counts.
+/// facts. The agent cannot have used what it no longer had: a reply that uses it has it from
+/// elsewhere, so only what users ask for and what the agent fetches again can be lost.
 pub(crate) fn facts(session: &Session) -> (Vec<FactRecord>, Vec<FactLife>) {
     if !session.entries.iter().any(|e| matches!(e, Entry::RecordedCompaction(_))) {
         return Default::default();
@@ -65,14 +64,12 @@ pub(crate) fn facts(session: &Session) -> (Vec<FactRecord>, Vec<FactLife>) {
                 lives[n].moves.push(moved);
             }
             let can_be_lost = fact.kind == FactKind::Content || !matches!(e, Entry::Assistant(_));
-            let counts = is_kept || can_be_lost;
             records.push(FactRecord {
                 fact: fact.id.clone(),
                 kind: fact.kind,
                 need: key.to_string(),
-                counts,
+                counts: is_kept || can_be_lost,
                 exposed: Some(true),
-                at_risk: counts,
                 request: Some(request),
                 found: if is_kept { Match::Verbatim } else { Match::Absent },
                 share,

@@ -1,16 +1,14 @@
-//! What a row has only beside the other rows of its session: savings and needs at risk.
+//! Savings of each run against the reference; needs all finished runs.
 
 use ctxbench_core::model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_core::usage::Usage;
 use ctxbench_reports::cache_shares;
-use ctxbench_reports::record::{RequestRecord, RunRecord, Status, Summary, mark_at_risk};
+use ctxbench_reports::record::{RequestRecord, RunRecord, Status, Summary};
 
-/// Marks the needs at risk, and adds savings against the reference row of the same scenario and
-/// model. A recording saves dollars only by compactions, and only with a cache like that of the
-/// reference.
-pub fn with_savings(mut runs: Vec<RunRecord>) -> Vec<RunRecord> {
-    mark_at_risk(&mut runs);
+/// Adds savings against the reference row of the same scenario and model. A recording saves dollars
+/// only by compactions, and only with a cache like that of the reference.
+pub fn with_savings(runs: Vec<RunRecord>) -> Vec<RunRecord> {
     let completed = |r: &&RunRecord| r.status == Status::Completed;
     let reference: Vec<(String, String, Summary)> = runs
         .iter()

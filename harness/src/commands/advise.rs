@@ -20,7 +20,7 @@ use ctxbench_reports::advise::{
     effect, to_summary, to_text, write,
 };
 use ctxbench_reports::one_line;
-use ctxbench_reports::record::{RunRecord, mark_at_risk};
+use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{LoadError, Scenario};
 use ctxbench_strategies::descriptor::SettingsFile;
 use ctxbench_strategies::{Spec, all};
@@ -367,7 +367,6 @@ impl Candidates {
         if !self.plan.scenarios.is_empty() {
             self.runs.extend(records(&self.plan));
         }
-        mark_at_risk(&mut self.runs);
         self.plan.specs.clear();
     }
 

@@ -85,8 +85,8 @@ pub(crate) fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
         let model = listed.unwrap_or_else(|| models::own(&scenario.session));
         let rows = rows(&scenario, &specs, model, &options, &mut notes)?;
         for (label, row) in &rows {
-            let recall = Recall::over(&row.record.facts, FactRecord::is_need);
-            recalls.entry(label.clone()).or_default().push(recall);
+            let needs = row.record.facts.iter().filter(|f| FactRecord::is_need(f));
+            recalls.entry(label.clone()).or_default().push(Recall::over(needs));
         }
         all.extend(candidates(&scenario.id, &scenario.session, &rows));
     }

@@ -1,7 +1,5 @@
 //! What a run prints: one table of at most 80 columns, with failures and what decides before it.
 
-use std::collections::BTreeSet;
-
 use crate::common::{CommandFolder, Output};
 
 /// Checks the size of the whole output at 80 columns.
@@ -66,36 +64,6 @@ fn sweep_has_todays_setting_and_rows_of_values() {
     let want = "threshold_percent cost today recall at risk cached wait compactions";
     assert_eq!(head.join(" "), want);
     out.lacks(&[" never "]);
-}
-
-/// Every row is judged on what any of them lost, so the rows can be ranked by it.
-#[test]
-fn all_rows_have_the_same_needs_at_risk() {
-    let here = CommandFolder::new();
-    let compared = "--strategy reference --strategy codex --strategy claude-code";
-    let run = |strategies: &str, out: &str| {
-        let line = format!("run login-bug-marathon --transport direct {strategies} --out {out}");
-        here.run(&line).ok();
-    };
-    run(&format!("{compared} --strategy keep-nothing"), "all");
-    // No fact of this scenario is content that the agent fetches again.
-    let facts = here.csv("all/facts.csv");
-    let lost_by = |strategies: &[&str]| -> BTreeSet<String> {
-        let own = facts.iter().filter(|f| strategies.contains(&&*f["strategy"]));
-        let lost = own.filter(|f| f["exposed"] == "true" && f["counts"] == "true");
-        lost.map(|f| f["need"].clone()).collect()
-    };
-    let at_risk = |out: &str, row: &str| here.row(out, row)["at_risk"].parse::<usize>().unwrap();
-    let all = lost_by(&["codex", "claude-code"]);
-    assert!(lost_by(&["codex"]).len() < all.len(), "{all:?}");
-    assert!(lost_by(&["keep-nothing"]).len() > all.len(), "a control loses more: {all:?}");
-    for row in ["reference", "codex", "claude-code", "keep-nothing"] {
-        assert_eq!(at_risk("all", row), all.len(), "{row}");
-    }
-    assert_eq!(here.row("all", "reference")["recall_at_risk_pct"], "100");
-    run("--strategy codex", "one");
-    assert_eq!(at_risk("one", "codex"), lost_by(&["codex"]).len());
-    here.run("compare one all").ok().prints(&["at risk "]);
 }
 
 #[test]

@@ -128,7 +128,7 @@ pub struct Sums {
     pub compacts_at: Option<u64>,
     /// Recall over all messages with needs.
     pub recall: Recall,
-    /// Recall over the messages that need what compactions of any row had removed or changed.
+    /// Recall over the messages that need what compactions had removed or changed.
     pub at_risk: Recall,
     /// Figures of each session, by its id.
     pub per_session: Vec<SessionFigures>,
@@ -331,14 +331,14 @@ fn worth(now: &Sums, then: &Sums) -> (bool, f64) {
 
 impl Sums {
     fn from_runs(runs: &[&RunRecord]) -> Sums {
-        let pooled = |counts: fn(&FactRecord) -> bool| {
-            Recall::pooled(runs.iter().map(|r| Recall::over(&r.facts, counts)))
+        let recall = |r: &RunRecord, is_counted: fn(&FactRecord) -> bool| {
+            Recall::over(r.facts.iter().filter(|f| is_counted(f)))
         };
         let sum = |of: fn(&RunRecord) -> u64| runs.iter().map(|r| of(r)).sum();
         let session = |r: &&RunRecord| SessionFigures {
             session: r.scenario.id.clone(),
             cost_usd: r.summary.cost_usd,
-            recall_pct: Recall::over(&r.facts, FactRecord::is_need).pct,
+            recall_pct: recall(r, FactRecord::is_need).pct,
         };
         let mut per_session: Vec<SessionFigures> = runs.iter().map(session).collect();
         per_session.sort_by(|a, b| a.session.cmp(&b.session));
@@ -348,8 +348,8 @@ impl Sums {
             waited_ms: sum(|r| r.summary.blocked_ms),
             compactions: sum(|r| r.summary.compactions),
             compacts_at: sizes.get(sizes.len() / 2).copied(),
-            recall: pooled(FactRecord::is_need),
-            at_risk: pooled(|f| f.at_risk),
+            recall: Recall::pooled(runs.iter().map(|r| recall(r, FactRecord::is_need))),
+            at_risk: Recall::pooled(runs.iter().map(|r| recall(r, FactRecord::is_at_risk))),
             per_session,
         }
     }

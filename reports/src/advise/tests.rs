@@ -12,7 +12,6 @@ fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) ->
         gap: Some(9),
         counts: true,
         exposed: Some(true),
-        at_risk: true,
         share: if i < lost { 0.0 } else { 1.0 },
         request: Some(1),
         found: if i < lost { Match::Absent } else { Match::Verbatim },

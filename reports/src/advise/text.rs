@@ -228,7 +228,7 @@ fn notes(a: &Advice) -> Vec<String> {
 }
 
 const RECALL: &str = "recall: what later messages need and the context still shows; at risk: of what \
-                      compactions of any row removed";
+                      compactions removed";
 const FRONT: &str = "◆ nothing else in the table costs less and keeps more";
 
 const SESSION_HEAD: [&str; 6] = ["session", "cost $", "then $", "change", "recall %", "then %"];

@@ -127,7 +127,6 @@ pub(super) const FACTS: &[Column<FactRecord, Cell>] = &[
     own!(gap),
     own!(counts),
     own!(exposed),
-    own!(at_risk),
     own!(across),
 ];
 

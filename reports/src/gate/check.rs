@@ -252,6 +252,9 @@ fn judge(
     new: Option<f64>,
 ) -> (Outcome, String) {
     let change = change(metric, name, base, new);
+    // Where nothing was at risk, nothing was lost.
+    let was_at_no_risk = new.is_some() && metric.column == "recall_at_risk_pct";
+    let base = base.or(was_at_no_risk.then_some(100.0));
     let (Some(base), Some(new)) = (base, new) else {
         return match (base, new) {
             (Some(_), None) => {

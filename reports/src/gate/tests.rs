@@ -31,10 +31,13 @@ fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
 #[test]
 fn each_gated_metric_turns_it_red_by_itself() {
     type Change = fn(&mut RunRecord);
-    let changes: [(&str, Change); 6] = [
+    let changes: [(&str, Change); 7] = [
         ("saved_pct", |r| r.summary.saved_pct = r.summary.saved_pct.map(|x| x - 0.6)),
         ("cost_usd", |r| r.summary.cost_usd *= 1.011),
-        ("recall_pct", |r| r.summary.recall_pct = r.summary.recall_pct.map(|x| x - 0.11)),
+        ("recall_pct", |r| r.summary.recall_pct = r.summary.recall_pct.map(|x| x - 0.6)),
+        ("recall_at_risk_pct", |r| {
+            r.summary.recall_at_risk_pct = r.summary.recall_at_risk_pct.map(|x| x - 0.6)
+        }),
         ("prefix_stability", |r| {
             r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.006)
         }),
@@ -57,7 +60,7 @@ fn within_the_tolerance_is_fine() {
     let small = |r: &mut RunRecord| {
         r.summary.saved_pct = r.summary.saved_pct.map(|x| x - 0.5);
         r.summary.cost_usd *= 1.01;
-        r.summary.recall_pct = r.summary.recall_pct.map(|x| x - 0.1);
+        r.summary.recall_pct = r.summary.recall_pct.map(|x| x - 0.5);
         r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.005);
     };
     assert_eq!(failures(small), vec![]);
@@ -68,7 +71,7 @@ fn reasons_can_be_read() {
     let found = failures(|r| {
         r.summary.recall_pct = Some(r.summary.recall_pct.unwrap() - 7.1);
     });
-    assert_eq!(found[0].1, "login-bug × codex: recall 45.7 % → 38.6 % (allowed −0.1 points)");
+    assert_eq!(found[0].1, "login-bug × codex: recall 45.7 % → 38.6 % (allowed −0.5 points)");
 }
 
 #[test]
@@ -81,6 +84,9 @@ fn numbers_that_vanish_fail() {
 fn a_figure_that_the_baseline_lacks_fails_with_its_session() {
     for (metric, _) in metrics::sorted_columns(|m| &m.gated) {
         let column = metric.column;
+        if column == "recall_at_risk_pct" {
+            continue;
+        }
         let removed = checks_of(|b| b.figures.retain(|name, _| name != column), |_| {});
         let null = checks_of(|b| *b.figures.get_mut(column).unwrap() = None, |_| {});
         assert_eq!(removed, null);
@@ -89,6 +95,18 @@ fn a_figure_that_the_baseline_lacks_fails_with_its_session() {
         assert!(text.starts_with("login-bug × codex: ") && text.contains(" n/a → "), "{text}");
         assert!(text.ends_with("(not in the baseline, so it cannot be checked)"), "{text}");
     }
+}
+
+#[test]
+fn facts_at_risk_where_none_were_must_all_be_there() {
+    let after = |recall: f64| {
+        checks_of(
+            |b| *b.figures.get_mut("recall_at_risk_pct").unwrap() = None,
+            |r| r.summary.recall_at_risk_pct = Some(recall),
+        )
+    };
+    assert!(after(100.0).iter().all(|(outcome, _)| *outcome != Outcome::Fail));
+    assert_eq!(after(80.0)[0].0, Outcome::Fail);
 }
 
 #[test]

@@ -135,14 +135,16 @@ pub(crate) static METRICS: &[Metric] = &[
         .scored(
             44,
             "recall at\nrisk %",
-            "of what later messages need and compactions of any row had removed or changed, or the \
-             agent fetched again, the share still in the context; an upper bound on use",
+            "of what later messages need and compactions had removed or changed, or the agent \
+             fetched again, the share still in the context; an upper bound on use",
         )
-        .compared(34, 0.2),
-    summary!(at_risk, Unit::Count, Neither)
-        .named("at risk")
-        .scored(46, "at\nrisk", "messages with such needs")
-        .compared(35, 0.0),
+        .compared(34, 0.2)
+        .gated(25, "recall at risk", Slack::By(0.5)),
+    summary!(at_risk, Unit::Count, Neither).named("at risk").scored(
+        46,
+        "at\nrisk",
+        "messages with such needs",
+    ),
     summary!(recall_pct, Unit::Percent, Higher)
         .named("recall")
         .scored(42, "recall\n%", "recall over all needs, at risk or not")
@@ -150,7 +152,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .headline()
         .judged(30)
         .compared(30, 1.0)
-        .gated(20, "recall", Slack::By(0.1)),
+        .gated(20, "recall", Slack::By(0.5)),
 ];
 
 type Read = fn(&RunRecord) -> Cell;

@@ -1,14 +1,11 @@
 //! State of facts at their needs, and their history over a run.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use ctxbench_core::strategy::Standing;
 use ctxbench_session::fact::{FactKind, Match};
-
-use super::RunRecord;
 
 /// Kind of block that contains a fact. If there are several, the last one in this list counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,13 +41,10 @@ pub struct FactRecord {
     /// after the last showing.
     #[serde(default)]
     pub counts: bool,
-    /// True if a request of this row before the need had removed or changed the block that showed
-    /// the fact last; `None` if unknown.
+    /// True if a request before the need had removed or changed the block that showed the fact
+    /// last; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed: Option<bool>,
-    /// True for a need that any row of the session put at risk; see [`mark_at_risk`].
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub at_risk: bool,
     /// Number of the request at the need; `None` if the run did not reach it.
     pub request: Option<u64>,
     /// Quality of the match in the context.
@@ -78,32 +72,11 @@ impl FactRecord {
     pub fn is_need(&self) -> bool {
         self.counts && !self.undelivered
     }
-}
 
-/// Marks the needs that any of these rows put at risk, so that all rows of a session are judged on
-/// the same needs, and sets the recall over them. A need is at risk if a finished row had removed or
-/// changed what showed its fact last, or if the agent fetches the fact again. Controls put nothing at
-/// risk, because they remove everything. The row as recorded keeps its own needs.
-pub fn mark_at_risk(runs: &mut [RunRecord]) {
-    use Standing::{Control, Recorded};
-    let key = |scenario: &str, model: &str, f: &FactRecord| {
-        [scenario, model, &f.fact, &f.need].map(str::to_string)
-    };
-    let mut touched = HashSet::new();
-    for r in runs.iter().filter(|r| r.is_whole()) {
-        if !matches!(r.strategy.standing, Control | Recorded) {
-            let exposed = r.facts.iter().filter(|f| f.exposed == Some(true));
-            touched.extend(exposed.map(|f| key(&r.scenario.id, &r.model, f)));
-        }
-    }
-    for r in runs.iter_mut().filter(|r| r.strategy.standing != Recorded) {
-        let RunRecord { scenario, model, facts, summary, .. } = r;
-        for f in facts.iter_mut() {
-            let is_touched = || touched.contains(&key(&scenario.id, model, f));
-            f.at_risk = f.is_need() && (f.kind == FactKind::Content || is_touched());
-        }
-        let recall = Recall::over(facts, |f| f.at_risk);
-        (summary.recall_at_risk_pct, summary.at_risk) = (recall.pct, Some(recall.events));
+    /// Returns true if the fact had to survive: the run had removed or changed what showed it last,
+    /// or the agent fetches it again.
+    pub fn is_at_risk(&self) -> bool {
+        self.is_need() && (self.exposed == Some(true) || self.kind == FactKind::Content)
     }
 }
 
@@ -118,10 +91,10 @@ pub struct Recall {
 }
 
 impl Recall {
-    /// Returns the recall over the needs that count.
-    pub fn over(facts: &[FactRecord], counts: fn(&FactRecord) -> bool) -> Recall {
+    /// Returns the recall over some needs.
+    pub fn over<'a>(needs: impl Iterator<Item = &'a FactRecord>) -> Recall {
         let mut events: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
-        for need in facts.iter().filter(|f| counts(f)) {
+        for need in needs {
             let (sum, n) = events.entry(&need.need).or_default();
             *sum += need.share;
             *n += 1;

@@ -27,7 +27,7 @@ pub use compactions::{
 };
 pub use delegation::Delegation;
 pub use digest::Digest;
-pub use facts::{EXCERPT, FactLife, FactMove, FactPlace, FactRecord, Recall, mark_at_risk};
+pub use facts::{EXCERPT, FactLife, FactMove, FactPlace, FactRecord, Recall};
 pub use integrity::{IntegrityFailure, Rule};
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
 
@@ -269,7 +269,8 @@ pub struct Summary {
     pub total_ms: u64,
     /// Share of the facts needed that the context showed, per cent.
     pub recall_pct: Option<f64>,
-    /// Share of the facts needed at risk that the context showed, per cent; see [`mark_at_risk`].
+    /// Share of the facts needed at risk that the context showed, per cent; see
+    /// [`FactRecord::is_at_risk`].
     pub recall_at_risk_pct: Option<f64>,
     /// Number of messages with needs at risk; `None` if unknown.
     pub at_risk: Option<u64>,
