@@ -15,13 +15,15 @@ use session::Question;
 #[derive(clap::Args)]
 #[command(
     override_usage = "ctxbench explain RESULTS {FACT|--lost}\n       \
-                      ctxbench explain SESSION {--contents|--next|--rules}",
+                      ctxbench explain SESSION {--lost|--contents|--next|--rules}",
     after_help = "\
 Examples:
   ctxbench explain out port-5433
       Show where this fact was lost
   ctxbench explain out --strategy codex --lost
       List everything that Codex lost
+  ctxbench explain s.jsonl --lost
+      List everything that the compactions of a session lost
   ctxbench explain s.jsonl --contents --out contents
       Show what fills the context of a session; also write contents.csv
   ctxbench explain s.jsonl --next --at turn:12
@@ -29,13 +31,14 @@ Examples:
 "
 )]
 pub(crate) struct ExplainArgs {
-    /// Folder or results.json of a run; for --contents, --next and --rules a session
+    /// Folder or results.json of a run; for --lost, --contents, --next and --rules a session
     #[arg(value_name = "RESULTS|SESSION")]
     results: PathBuf,
     /// Id of the fact, as in facts.csv
     #[arg(required_unless_present_any = ["lost", "contents", "next", "rules"])]
     fact: Option<String>,
-    /// List every need with a lost fact, with the text before and after
+    /// List every need with a lost fact, with the text before and after: of the rows of a run, or of a
+    /// session as recorded (with --strategy: of that strategy on it)
     #[arg(long, conflicts_with = "fact")]
     lost: bool,
     #[command(flatten)]
@@ -88,7 +91,10 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     if args.question.is_asked() {
         return session::answer(args);
     }
-    let results = of_scenario(&args.results, args.scenario.as_deref())?;
+    let results = match of_scenario(&args.results, args.scenario.as_deref()) {
+        Err(e) if args.lost => session::replayed(args, e)?,
+        other => other?,
+    };
     let strategy = args.strategy.as_deref().map(|s| label(s, &results));
     let filter = reports::Filter {
         scenario: args.scenario.as_deref(),

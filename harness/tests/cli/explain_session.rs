@@ -1,4 +1,4 @@
-//! Questions about a session: `explain --contents`, `--next` and `--rules`.
+//! Questions about a session: `explain --contents`, `--next`, `--rules` and `--lost`.
 
 use std::process::Command;
 
@@ -94,4 +94,18 @@ fn questions_need_a_session_and_one_at_a_time() {
     here.refuses("explain r.jsonl --contents --next", &["cannot be used with"]);
     here.refuses("explain r.jsonl --at step:1", &["required"]);
     here.refuses("explain r.jsonl --next --at step:99", &["step:99 is not in the session"]);
+}
+
+#[test]
+fn lost_needs_of_a_session_are_those_of_its_row_in_a_run() {
+    let here = CommandFolder::new();
+    let session = data("dataset/spotter-8463c716.jsonl.gz");
+    let session = session.display();
+    here.run(&format!("run {session} --strategy reference --transport direct --out out")).ok();
+    let of_run = here.run("explain out --strategy as-recorded --lost").ok().stdout;
+    assert!(of_run.contains("needed by"), "{of_run}");
+    assert_eq!(here.run(&format!("explain {session} --lost")).ok().stdout, of_run);
+    here.run("explain login-bug --lost --strategy codex").ok().prints(&["login-bug × codex"]);
+    here.refuses("explain login-bug --lost", &["login-bug: no recording", "add --strategy"]);
+    here.refuses("explain nothing --lost", &["nothing: cannot be read", "expected a results.json"]);
 }

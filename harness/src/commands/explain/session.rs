@@ -1,20 +1,24 @@
-//! Questions about a session: its contents, its next message, and its rules.
+//! Questions about a session: its contents, its next message, its rules, and the facts it lost.
 
 use anyhow::{Context, bail};
 use ctxbench_core::model;
 use ctxbench_core::strategy::Standing;
+use ctxbench_mock::Transport;
 use ctxbench_os::block_on;
 use ctxbench_replay::contents::contents;
 use ctxbench_replay::next::next_costs;
 use ctxbench_replay::point::up_to;
 use ctxbench_replay::rules::rule_survival;
+use ctxbench_replay::run::Plan;
 use ctxbench_replay::{Options, models};
+use ctxbench_reports::ReportError;
+use ctxbench_reports::record::Results;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::ExplainArgs;
 use crate::choice::Choice;
-use crate::commands::corpus::load_each;
+use crate::commands::corpus::{load_each, load_usable};
 use crate::commands::report::write_files;
 use crate::commands::{print, print_json, specs};
 
@@ -75,6 +79,24 @@ pub(super) fn answer(args: &ExplainArgs) -> anyhow::Result<()> {
         true => print_json(&found),
         false => print(&found.to_text()),
     }
+}
+
+/// Replays a session with the strategy of `--strategy`; without one, takes it as recorded. Fails with
+/// `not_results` if the path is no session either.
+pub(super) fn replayed(args: &ExplainArgs, not_results: ReportError) -> anyhow::Result<Results> {
+    let name = args.results.display().to_string();
+    let all = load_usable(std::slice::from_ref(&name), &Choice::default(), &mut |_| true);
+    let Ok(scenarios) = all else { return Err(not_results.into()) };
+    let options = Options { transport: Transport::Direct, ..Options::default() };
+    let plan = match &args.strategy {
+        Some(text) => Plan { scenarios, options, specs: specs::rows(text)?, ..Plan::default() },
+        None => Plan { scenarios, ..Plan::default() },
+    };
+    let runs = if plan.specs.is_empty() { plan.recorded() } else { plan.run(&|_| ()) };
+    if runs.is_empty() {
+        bail!("{name}: no recording with the provider's counters; add --strategy, such as codex");
+    }
+    Ok(Results { runs, ..Results::default() })
 }
 
 /// Loads a session without the search for facts.
