@@ -224,7 +224,7 @@ pub(crate) fn ending(r: &RunRecord) -> Option<String> {
     Some(format!("failed at reply {} of {}: {cause}", s.steps_completed, s.steps_total))
 }
 
-/// Broken rules in words, each with its number and its first case.
+/// Broken rules as text, each with its number and its first case.
 pub(crate) fn broken_rules(r: &RunRecord) -> Option<String> {
     let times = |n: usize| if n == 1 { "once".to_string() } else { format!("{n} times") };
     let told = |broken: &Vec<&IntegrityFailure>| {
@@ -242,7 +242,7 @@ pub(crate) fn broken_rules(r: &RunRecord) -> Option<String> {
 
 /// Why a row has no figures to compare: its outcome and its broken rules.
 pub(crate) fn failure(r: &RunRecord) -> Option<String> {
-    // A prompt over the window ends a run with the same words.
+    // A prompt over the window ends a run with the same text.
     let same = |f: &IntegrityFailure| f.rule == Rule::OverTheWindow;
     let is_told = r.status == Status::Overflow && r.integrity.iter().all(same);
     let rules = broken_rules(r).filter(|_| !is_told);

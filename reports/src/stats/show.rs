@@ -75,7 +75,7 @@ pub(crate) fn name(row: &StrategyDifference) -> String {
     all.join(" = ")
 }
 
-/// Words for a change of nothing.
+/// Text for a change of nothing.
 pub(crate) const NO_CHANGE: &str = "no change";
 
 /// Label of a verdict; empty for a difference only.

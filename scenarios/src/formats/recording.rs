@@ -107,7 +107,7 @@ impl RecordingStep {
         RecordingStep { view: View::Calls, ..step }
     }
 
-    /// Creates a call of which only the cost is known, by the program's own words.
+    /// Creates a call of which only the cost is known, as the program states it.
     pub(super) fn of_cost(line: usize, model: Option<String>, usd: f64) -> RecordingStep {
         let billing = Billing { told_usd: Some(usd), ..Billing::default() };
         let counters = Ok(Counters { billing, ..Counters::default() });

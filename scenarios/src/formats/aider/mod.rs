@@ -220,7 +220,7 @@ fn model_of(text: &str) -> Option<String> {
 }
 
 /// Assigns the counters in a text of the program to the newest reply. `spent` is the cost of the
-/// session so far, by the program's own words. Rounded counters have a cost all the same, and so have
+/// session so far, as the program states it. Rounded counters have a cost all the same, and so have
 /// replies before without counters.
 fn count(text: &str, line: usize, spent: &mut Amount, steps: &mut Vec<RecordingStep>) {
     let Some(told) = text.lines().rev().find_map(|l| l.strip_prefix("Tokens: ")) else { return };
