@@ -1,6 +1,7 @@
 //! Needs with a fact that was lost from the context, session by session, with an excerpt of its
 //! source and the nearest line of a summary.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -76,13 +77,13 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
         }
         // Writing to a string never fails.
         let _ = writeln!(out, "{}: {} of {} needs lost", run.run, run.lost.len(), run.needs);
-        for (at, need) in run.lost.iter().enumerate() {
-            let is_same = |other: &&LostNeed<'_>| other.pair.fact == need.pair.fact;
-            if run.lost[..at].iter().any(|other| is_same(&other)) {
-                continue;
-            }
-            let needs = run.lost[at..].iter().filter(is_same).map(LostNeed::description);
-            let needs = needs.collect::<Vec<_>>().join("; ");
+        let mut needs: HashMap<&str, Vec<String>> = HashMap::new();
+        for need in &run.lost {
+            needs.entry(&need.pair.fact).or_default().push(need.description());
+        }
+        for need in &run.lost {
+            let Some(needs) = needs.remove(&*need.pair.fact) else { continue };
+            let needs = needs.join("; ");
             let (fact, words) = (fmt::one_line(&need.pair.fact), explain::quoted_list(need.tokens));
             let _ = writeln!(out, "  {fact} ({}) {words}, needed by {needs}", need.pair.kind);
             let words = [("said", need.text), ("nearest in a summary", need.after)];

@@ -1,11 +1,15 @@
 //! Finds the model of a recorded name: exactly, or by its family.
 
 use std::collections::HashMap;
+use std::iter::successors;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::family::{family_of, keeps_thinking_by_name, listed_in, substitute};
 use super::names::{Name, bare, with_less};
 use super::{Model, Prices, Provider, catalogue, unlisted};
+
+/// Maximum number of additions that are taken off a name.
+const MOST_ADDED: usize = 4;
 
 /// Finds the model of a recorded name: exactly, or without a date or a gateway's prefix and suffix
 /// (`claude-sonnet-4-5-20250929`, `anthropic.claude-sonnet-4-5-20250929-v1:0`, `gpt-5-2025-08-07`), or
@@ -14,10 +18,10 @@ use super::{Model, Prices, Provider, catalogue, unlisted};
 /// such as that of a region, also at the end of a path (`arn:aws:…/us.anthropic.…`). A model that the
 /// catalogue lacks is one of the price file. A name that ends in `:free` costs nothing.
 pub fn find_recorded(name: &str) -> Option<&'static Model> {
-    if let Some(paid) = name.strip_suffix(":free") {
-        return find_recorded(paid).map(|paid| free(name, paid));
-    }
-    find_as_it_is(name).or_else(|| find_recorded(with_less(name)?))
+    let paid = name.strip_suffix(":free");
+    let names = successors(paid.or(Some(name)), |name| with_less(name));
+    let found = names.take(MOST_ADDED + 1).find_map(find_as_it_is)?;
+    Some(if paid.is_some() { free(name, found) } else { found })
 }
 
 /// Returns a model without a price under another name.
@@ -92,6 +96,9 @@ mod tests {
         assert_eq!(name("claude-4.5-sonnet"), Some("claude-sonnet-4-5"));
         assert_eq!(name("openai:gpt-5-codex-high"), Some("gpt-5-codex"));
         assert_eq!(name("gemini-2.5-pro-preview-06-05"), Some("gemini-2.5-pro"));
+        // A name of any length ends.
+        assert_eq!(name(&format!("x{}", "-high".repeat(100_000))), None);
+        assert_eq!(name(&format!("x{}", ":free".repeat(100_000))), None);
         assert_eq!(name("gpt-5-2025"), None, "no date");
         assert_eq!(name("gpt-5.9-codex"), None, "another model of the family is not this one");
         assert_eq!(name("mystery-1"), None);

@@ -1,6 +1,6 @@
 //! Questions about a session: its contents, its next message, its rules, and the facts it lost.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use ctxbench_core::model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_mock::Transport;
@@ -81,12 +81,12 @@ pub(super) fn answer(args: &ExplainArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Replays a session with the strategy of `--strategy`; without one, takes it as recorded. Fails with
-/// `not_results` if the path is no session either.
+/// Replays a session with the strategy of `--strategy`; without one, takes it as recorded. `not_results`
+/// says why the path has no results of a run.
 pub(super) fn replayed(args: &ExplainArgs, not_results: ReportError) -> anyhow::Result<Results> {
     let name = args.results.display().to_string();
     let all = load_usable(std::slice::from_ref(&name), &Choice::default(), &mut |_| true);
-    let Ok(scenarios) = all else { return Err(not_results.into()) };
+    let scenarios = all.map_err(|e| anyhow!("{not_results}\n  or, as a session: {e:#}"))?;
     let options = Options { transport: Transport::Direct, ..Options::default() };
     let plan = match &args.strategy {
         Some(text) => Plan { scenarios, options, specs: specs::rows(text)?, ..Plan::default() },
