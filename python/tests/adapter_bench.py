@@ -162,3 +162,8 @@ def use(id: str, result: str, name: str = "read", arguments: str = '{"p":1}') ->
         },
         {"role": "tool", "tool_call_id": id, "content": result},
     ]
+
+
+def talk(bench: Bench, messages: int) -> None:
+    """Adds `u0`, `a1`, `u2`…"""
+    bench.add(*(user(f"u{n}") if n % 2 == 0 else assistant(f"a{n}") for n in range(messages)))

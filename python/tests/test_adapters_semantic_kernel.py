@@ -7,13 +7,8 @@ if find_spec("semantic_kernel") is None:
     print("semantic-kernel is not installed: its adapter is not tested")
     raise unittest.SkipTest("semantic-kernel is not installed")
 
-from adapter_bench import Bench, assistant, use, user
+from adapter_bench import Bench, assistant, talk, use, user
 from ctxbench.adapters.semantic_kernel import KINDS, Summarization, Truncation
-
-
-def talk(bench: Bench, messages: int) -> None:
-    """Adds `u0`, `a1`, `u2`…"""
-    bench.add(*(user(f"u{n}") if n % 2 == 0 else assistant(f"a{n}") for n in range(messages)))
 
 
 class SemanticKernelTest(unittest.TestCase):

@@ -9,14 +9,9 @@ if find_spec("strands") is None:
 
 import inspect
 
-from adapter_bench import Bench, assistant, overflow, use, user
+from adapter_bench import Bench, assistant, overflow, talk, use, user
 from ctxbench.adapters.strands import SlidingWindow, Summarizing
 from strands.agent import conversation_manager as library
-
-
-def talk(bench: Bench, messages: int) -> None:
-    """Adds `u0`, `a1`, `u2`…"""
-    bench.add(*(user(f"u{n}") if n % 2 == 0 else assistant(f"a{n}") for n in range(messages)))
 
 
 class Defaults(unittest.TestCase):
