@@ -2,6 +2,7 @@
 
 use ctxbench_core::settings::{self, Setting, UserKind, UserSetting};
 use ctxbench_kit::memory::parse_jsonc;
+use ctxbench_util::cut::cut;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -69,7 +70,7 @@ impl SettingsFile {
             SettingsFormat::Toml => toml::from_str(text).map_err(|e| e.to_string())?,
         };
         let wrong = |key: &str, expected: &str, value: &Value| {
-            format!("{key}: expected {expected}, not {}", truncate(value))
+            format!("{key}: expected {expected}, not {}", cut(&value.to_string(), 40))
         };
         let mut out = Named::new();
         for setting in settings {
@@ -112,7 +113,10 @@ fn lookup<'a>(settings: &'a Value, path: &str) -> Result<Option<&'a Value>, Stri
     let (mut value, mut place) = (settings, "the file".to_string());
     for name in path.split('.') {
         if !value.is_object() {
-            return Err(format!("{place}: expected an object {{…}}, not {}", truncate(value)));
+            return Err(format!(
+                "{place}: expected an object {{…}}, not {}",
+                cut(&value.to_string(), 40)
+            ));
         }
         match value.get(name) {
             None | Some(Value::Null) => return Ok(None),
@@ -121,14 +125,4 @@ fn lookup<'a>(settings: &'a Value, path: &str) -> Result<Option<&'a Value>, Stri
         place = if place == "the file" { name.to_string() } else { format!("{place}.{name}") };
     }
     Ok(Some(value))
-}
-
-/// Shortens a value for an error message.
-fn truncate(value: &Value) -> String {
-    const MAX_CHARS: usize = 40;
-    let text = value.to_string();
-    match text.char_indices().nth(MAX_CHARS) {
-        None => text,
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
 }

@@ -1,6 +1,7 @@
 //! Utilities without a relation to contexts: files, JSON, quantities, dates, and texts for users.
 
 pub mod calendar;
+pub mod cut;
 pub mod escapes;
 pub mod files;
 pub mod hash;

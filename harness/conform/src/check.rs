@@ -1,6 +1,7 @@
 //! Parsing of a case, rules between its members, and bounds of its numbers and texts.
 
 use ctxbench_core::block::BlockKind;
+use ctxbench_util::cut::cut;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -32,13 +33,8 @@ const CONSTANT_KINDS: &[BlockKind] = &[
 ];
 
 fn odd(at: &str, expected: impl Into<String>, found: impl std::fmt::Display) -> CaseError {
-    let found = found.to_string();
-    let cut: String = found.chars().take(120).collect();
-    CaseError::Value {
-        at: at.to_string(),
-        expected: expected.into(),
-        found: if cut.len() < found.len() { cut + "…" } else { cut },
-    }
+    let found = cut(&found.to_string(), 120);
+    CaseError::Value { at: at.to_string(), expected: expected.into(), found }
 }
 
 impl Case {

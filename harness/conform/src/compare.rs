@@ -6,6 +6,7 @@ use crate::RequestView;
 use crate::case::{Bytes, Case, CaseItem, CaseRequest, ContentForm, PartText, PriorSummary};
 use ctxbench_core::{Block, BlockKind, MessageId, Request, Role};
 use ctxbench_provider::wire;
+use ctxbench_util::cut::cut;
 use ctxbench_util::hash::sha256;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -301,7 +302,7 @@ fn item_difference(w: &CaseItem, g: &WrittenItem, view: &RequestView) -> Option<
 }
 
 fn shorten(text: &str) -> String {
-    text.chars().take(160).collect()
+    cut(text, 160)
 }
 
 fn text_difference(w: &PartText, got: &str) -> Option<Difference> {

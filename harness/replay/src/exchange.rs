@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::model::Counting;
 use ctxbench_reports::record::{BlockText, EXCERPT, FactPlace, Portion, SUMMARY_TEXT};
+use ctxbench_util::cut::cut;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 use serde::Serialize;
 
@@ -92,14 +93,6 @@ fn words(b: &Block, tokens: u64, room: &mut usize) -> Option<BlockText> {
     }
     *room -= long;
     Some(BlockText { tool: b.call.as_ref().map(|c| c.name.to_string()), tokens, text })
-}
-
-/// Cuts a text to a number of characters. A cut text ends with `…`.
-pub fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_string(),
-        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
-    }
 }
 
 pub(crate) fn recorded_summary(text: Option<&str>, tokens: u64) -> Vec<Portion> {

@@ -52,7 +52,7 @@ mod world;
 
 use ctxbench_session::Session;
 
-pub use exchange::{cut, spaced_name};
+pub use exchange::spaced_name;
 pub use options::{Options, Replayed};
 pub use path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
 pub use record::{not_run, scenario_info};

@@ -8,12 +8,12 @@ use crate::choice::Choice;
 use crate::survey::SessionSummary;
 use anyhow::bail;
 use ctxbench_replay::billing::BilledCalls;
-use ctxbench_replay::cut;
 use ctxbench_reports::{one_line, printable};
 use ctxbench_scenarios::bounds::is_about_a_number;
 use ctxbench_scenarios::formats::{is_about_damage, millis};
 use ctxbench_scenarios::{LoadError, Scenario, is_path};
 use ctxbench_util::calendar;
+use ctxbench_util::cut::cut;
 use ctxbench_util::plural::pluralize;
 use serde_json::json;
 

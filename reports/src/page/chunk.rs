@@ -7,6 +7,7 @@ use std::io::Write;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ctxbench_core::request::Purpose;
+use ctxbench_util::cut::cut;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde::Serialize;
@@ -67,10 +68,7 @@ impl Texts {
     fn number(&mut self, text: &str) -> usize {
         let text = match self.part {
             Detail::Whole => text.to_string(),
-            Detail::Short if text.chars().count() > SHORT => {
-                text.chars().take(SHORT - 1).chain(['…']).collect()
-            }
-            Detail::Short => text.to_string(),
+            Detail::Short => cut(text, SHORT),
             Detail::NoTexts | Detail::Thin => return 0,
         };
         let next = self.all.len();

@@ -2,6 +2,7 @@
 //! model wrote: perhaps side requests with tools that no rule of the description matches.
 
 use ctxbench_core::block::Role;
+use ctxbench_util::cut::cut;
 
 use super::agent::Purpose;
 use super::director::Exchange;
@@ -32,10 +33,7 @@ pub(super) fn note(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
     });
     let ends: Vec<&str> = ends.collect();
     let whole = ends.first()?.trim();
-    let mut first: String = whole.chars().take(EXCERPT_CHARS).collect();
-    if first.len() < whole.len() {
-        first.push('…');
-    }
+    let first = cut(whole, EXCERPT_CHARS);
     let n = ends.len();
     let (requests, end, they) = match n {
         1 => ("request", "ends", "it is a side request"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ctxbench_os::shutdown::TempFolder;
 use ctxbench_os::{PipedProcess, block_on};
 use ctxbench_reports::printable;
+use ctxbench_util::cut::cut;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -62,9 +63,7 @@ fn complaint(text: &str) -> String {
         Some(first) if first.starts_with("Traceback") => lines.next_back().or(Some(first)),
         first => first,
     };
-    line.map_or(String::new(), |l| {
-        format!(": {}", printable(l).chars().take(120).collect::<String>())
-    })
+    line.map_or(String::new(), |l| format!(": {}", cut(&printable(l), 120)))
 }
 
 /// Returns the version in a word such as `v1.2.3` or `codex-cli/0.169.0`.

@@ -7,6 +7,7 @@ use ctxbench_core::block::Block;
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::usage::{Ttl, Usage};
+use ctxbench_util::cut::cut;
 use ctxbench_util::serde_error;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
@@ -231,13 +232,9 @@ impl MessageEntry {
     }
 }
 
-/// Returns the first 120 bytes of a text for an error message.
+/// Cuts a text for an error message.
 pub(super) fn clipped(text: &str) -> String {
-    const MAX_BYTES: usize = 120;
-    if text.len() <= MAX_BYTES {
-        return text.to_string();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(MAX_BYTES)])
+    cut(text, 120)
 }
 
 #[derive(Deserialize)]

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctxbench_provider::Prompt;
+use ctxbench_util::cut::cut;
 use hyper::StatusCode;
 
 use super::{SetUpError, Summary, SummaryJob, Unwritten};
@@ -139,7 +140,7 @@ impl Endpoint {
             post(&self.address.url, &headers, body, &LIMITS).map_err(|e| clean(&e))?;
         let text = String::from_utf8_lossy(&answer);
         if status != StatusCode::OK {
-            let words: String = clean(&text).chars().take(MAX_REFUSAL_CHARS).collect();
+            let words = cut(&clean(&text), MAX_REFUSAL_CHARS);
             return Err(format!(
                 "the endpoint answered {}: {}",
                 status.as_u16(),
