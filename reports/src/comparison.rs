@@ -61,6 +61,7 @@ pub(crate) fn sheet(
     used: Option<&String>,
 ) -> Sheet {
     let Names { setting, names } = Names::new(runs);
+    let sessions = grouped(runs.iter().copied(), |r| &r.scenario.id).len();
     let groups = grouped(runs.iter().copied(), |r| &r.strategy.label);
     let products = groups.iter().filter(|g| g[0].is_product()).count();
     let is_shown = |g: &&Vec<&RunRecord>| {
@@ -87,8 +88,10 @@ pub(crate) fn sheet(
         let at_risk = r.mean(|s| Some((s.recall_at_risk_pct?, s.at_risk? as f64)));
         let needs = r.sum(|s| s.at_risk.unwrap_or(0) as f64);
         let counted = summary.at_risk.is_some();
+        let is_part = r.runs.len() < sessions;
+        let part = format!("{} ({} of {sessions})", r.name, r.runs.len());
         vec![
-            r.name.to_string(),
+            if is_part { part } else { r.name.to_string() },
             format!("${}", costs.format(r.label())),
             change.map_or("–".into(), |x| fmt::signed(x, percent) + " %"),
             fmt::known(r.mean(|s| Some((s.recall_pct?, 1.0))), |x| match x {
@@ -157,31 +160,36 @@ fn is_finished(rows: &[&RunRecord]) -> bool {
     rows[0].strategy.standing == Standing::Recorded || rows.iter().all(is_done)
 }
 
-/// Dollars of each label that finished the same sessions.
-pub(crate) struct Costs<'a>(BTreeMap<&'a str, f64>);
+/// Dollars of each session, by the labels that finished the same sessions.
+pub(crate) struct Costs<'a>(BTreeMap<&'a str, BTreeMap<&'a str, f64>>);
 
 impl<'a> Costs<'a> {
     pub(crate) fn new(runs: &[&'a RunRecord]) -> Costs<'a> {
         let mut groups = grouped(runs.iter().copied(), |r| &r.strategy.label);
         groups.retain(|rows| is_finished(rows));
-        let sum = |rows: Vec<&'a RunRecord>| {
-            (&*rows[0].strategy.label, rows.iter().map(|r| r.summary.cost_usd).sum())
+        let by_session = |rows: Vec<&'a RunRecord>| {
+            let costs = rows.iter().map(|r| (&*r.scenario.id, r.summary.cost_usd));
+            (&*rows[0].strategy.label, costs.collect())
         };
-        Costs(groups.into_iter().map(sum).collect())
+        Costs(groups.into_iter().map(by_session).collect())
+    }
+
+    fn sum(&self, label: &str) -> f64 {
+        self.0[label].values().sum()
     }
 
     /// Formats the dollars of a label with as many decimals as the largest amount needs.
     fn format(&self, label: &str) -> String {
-        let decimals = match self.0.values().copied().fold(0.0, f64::max) {
+        let decimals = match self.0.keys().map(|label| self.sum(label)).fold(0.0, f64::max) {
             x if x >= 10.0 => 2,
             x if x >= 1.0 => 3,
             _ => 4,
         };
-        format!("{:.decimals$}", self.0[label])
+        format!("{:.decimals$}", self.sum(label))
     }
 
-    /// Change against the baseline, per cent: over several sessions the mean of the row, which
-    /// decides who is on the front, and not that of the sum.
+    /// Change against the baseline, per cent: over several sessions the geometric mean, which decides
+    /// who is on the front, and not that of the sum. A row of fewer sessions is compared over these.
     pub(crate) fn change(
         &self,
         label: &str,
@@ -190,8 +198,14 @@ impl<'a> Costs<'a> {
     ) -> Option<f64> {
         let figure = row.and_then(|row| Some(&row.figures[front::metrics().next()?.0]));
         let mean = figure.filter(|f| f.scale == Scale::Ratio).and_then(|f| f.mean);
-        let base = self.0.get(baseline).filter(|b| **b > 0.0);
-        mean.or_else(|| Some((self.0[label] / base? - 1.0) * 100.0))
+        mean.or_else(|| {
+            let base = self.0.get(baseline)?;
+            let both =
+                self.0[label].iter().filter_map(|(session, usd)| Some((usd, base.get(session)?)));
+            let changes: Vec<f64> = both.map(|(usd, base)| (usd / base).ln()).collect();
+            let mean = changes.iter().sum::<f64>() / changes.len() as f64;
+            mean.is_finite().then(|| mean.exp_m1() * 100.0)
+        })
     }
 
     /// Place of a label on the axis of dollars, as printed: its change, and then its dollars.
@@ -279,6 +293,7 @@ fn value(r: &RunRecord, settings: &[&str]) -> String {
     let (given, all) = (&r.strategy.given, &r.strategy.settings);
     let with_unit = |setting: &str, value: &str| match value.strip_suffix('%') {
         Some(number) => format!("{number} %"),
+        None if ["true", "false"].contains(&value) => format!("{setting}={value}"),
         None if setting.ends_with("percent") => format!("{value} %"),
         None => value.to_string(),
     };
@@ -286,6 +301,7 @@ fn value(r: &RunRecord, settings: &[&str]) -> String {
         [only] => match (given.get(*only), all.get(*only)) {
             (Some(value), _) => with_unit(only, value),
             (None, Some(value)) => format!("{TODAY} ({})", with_unit(only, value)),
+            (None, None) if r.strategy.program.is_some() => "as given".into(),
             (None, None) => TODAY.into(),
         },
         several => {

@@ -112,13 +112,26 @@ fn heading(terms: &Terms<'_, '_>, compared: &[&RunRecord], is_one_of_several: bo
     if is_one_of_several { format!("{}: {out}", terms.name()) } else { out }
 }
 
-/// Products that failed in sessions that are not in the table, with the number of sessions.
-fn elsewhere(terms: &Terms<'_, '_>) -> Option<String> {
+/// Number of rows in other sessions up to which each failure is described.
+const DESCRIBED: usize = 2;
+
+/// Products that failed in sessions that are not in the table: how, or in how many sessions.
+fn elsewhere(terms: &Terms<'_, '_>) -> Vec<String> {
     let shown = terms.in_table();
     let is_other = |b: &&&ReportBlock<'_>| !shown.iter().any(|s| std::ptr::eq(*s, **b));
     let others: Vec<_> = terms.blocks.iter().filter(is_other).collect();
+    let runs = others.iter().flat_map(|b| &b.runs);
+    let failed: Vec<&RunRecord> =
+        runs.copied().filter(|r| r.is_contender() && !r.is_whole()).collect();
+    if failed.len() <= DESCRIBED {
+        let why = |r: &&RunRecord| {
+            let [label, session] = [&r.strategy.label, &r.scenario.id].map(|t| fmt::one_line(t));
+            Some(format!("{label}, in {session}: {}", view::failure(r)?))
+        };
+        return failed.iter().filter_map(why).collect();
+    }
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();
-    for r in others.iter().flat_map(|b| &b.runs).filter(|r| r.is_contender() && !r.is_whole()) {
+    for r in failed {
         *found.entry(&r.strategy.label).or_default() += 1;
     }
     let mut found: Vec<(&str, usize)> = found.into_iter().collect();
@@ -129,7 +142,7 @@ fn elsewhere(terms: &Terms<'_, '_>) -> Option<String> {
         1 => "the other session".into(),
         n => format!("the {n} other sessions"),
     };
-    (!failed.is_empty()).then(|| format!("Failed in {sessions}: {}", failed.join(", ")))
+    vec![format!("Failed in {sessions}: {}", failed.join(", "))]
 }
 
 /// Sessions that are left out of the comparison.
@@ -174,12 +187,15 @@ fn cost_of_compacting(block: &ReportBlock<'_>) -> String {
         }
         None => format!("${}", fmt::usd(usd(r))),
     };
-    let mut compacted: Vec<&RunRecord> =
-        block.runs.iter().filter(|r| r.can_win() && r.summary.compactions > 0).copied().collect();
+    let has_compacted = |r: &&&RunRecord| r.is_contender() && r.summary.compactions > 0;
+    let all = block.runs.iter().filter(has_compacted);
+    let (mut compacted, failed): (Vec<&RunRecord>, Vec<&RunRecord>) =
+        all.copied().partition(|r| r.is_whole());
     compacted.sort_by(|a, b| usd(a).total_cmp(&usd(b)));
     let named = |r: &RunRecord| format!("{} {}", fmt::one_line(&r.strategy.label), cost(r));
     let range = match &compacted[..] {
-        [] => "no product needed to compact".into(),
+        [] if failed.is_empty() => "no product needed to compact".into(),
+        [] => "all that compacted failed".into(),
         [only] => named(only),
         [first, .., last] => format!("{} to {}", named(first), named(last)),
     };

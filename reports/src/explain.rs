@@ -230,7 +230,7 @@ impl Life<'_> {
         let said = self.life.filter(|l| !l.arises.is_empty());
         match (self.life, said) {
             (_, Some(l)) => {
-                line(format!("  carried by  {}", quoted_list(&l.tokens)));
+                line(format!("  carried by  {}", quoted_list(&l.tokens, LISTED)));
                 line(format!("  arises in   {}{}", one(&l.arises), quoted(&l.text)));
                 let to = if self.windows { " to the main conversation" } else { "" };
                 let at = self.first_shown_ms.filter(|_| self.windows);
@@ -239,9 +239,10 @@ impl Life<'_> {
                 let request = request.unwrap_or_else(|| "in no request".into());
                 line(format!("  first shown{to} {request}"));
             }
-            (Some(l), None) => {
-                line(format!("  never said; a match would be chance: {}", quoted_list(&l.tokens)))
-            }
+            (Some(l), None) => line(format!(
+                "  never said; a match would be chance: {}",
+                quoted_list(&l.tokens, LISTED)
+            )),
             (None, None) => line(
                 "  these results hold no texts; run again with this ctxbench to see them".into(),
             ),
@@ -298,12 +299,12 @@ impl Moved<'_> {
 }
 
 /// Maximum number of literals that are listed. Content that was fetched again has up to 40 lines.
-const LISTED: usize = 5;
+pub(crate) const LISTED: usize = 5;
 
-/// Formats literals: `“a” and “b”`.
-pub(crate) fn quoted_list(literals: &[String]) -> String {
-    let quoted = literals.iter().take(LISTED).map(|t| format!("“{}”", fmt::one_line(t)));
-    let more = literals.len().saturating_sub(LISTED);
+/// Formats literals, at most `most`: `“a” and “b”`.
+pub(crate) fn quoted_list(literals: &[String], most: usize) -> String {
+    let quoted = literals.iter().take(most).map(|t| format!("“{}”", fmt::one_line(t)));
+    let more = literals.len().saturating_sub(most);
     let more = (more > 0).then(|| format!("{more} more"));
     quoted.chain(more).collect::<Vec<_>>().join(" and ")
 }

@@ -10,6 +10,7 @@ use crate::error::ReportError;
 use crate::explain::{self, Filter, RunName, filtered};
 use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord};
 use crate::{fmt, json};
+use ctxbench_session::fact::FactKind;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LostNeeds<'a> {
@@ -84,9 +85,14 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
         for need in &run.lost {
             let Some(needs) = needs.remove(&*need.pair.fact) else { continue };
             let needs = needs.join("; ");
-            let (fact, words) = (fmt::one_line(&need.pair.fact), explain::quoted_list(need.tokens));
+            // Content is known by the call that fetched it, not by its lines.
+            let is_content = need.pair.kind == FactKind::Content;
+            let most = if is_content { 1 } else { explain::LISTED };
+            let words = explain::quoted_list(need.tokens, most);
+            let (fact, after) =
+                (fmt::one_line(&need.pair.fact), if is_content { "" } else { need.after });
             let _ = writeln!(out, "  {fact} ({}) {words}, needed by {needs}", need.pair.kind);
-            let words = [("said", need.text), ("nearest in a summary", need.after)];
+            let words = [("said", need.text), ("nearest in a summary", after)];
             for (what, words) in words.into_iter().filter(|(_, words)| !words.is_empty()) {
                 let _ = writeln!(out, "    {what}: “{}”", fmt::one_line(words));
             }

@@ -295,8 +295,14 @@ pub(crate) fn heading(results: &Results) -> String {
     let distinct =
         |of: fn(&RunRecord) -> &str| -> BTreeSet<&str> { results.runs.iter().map(of).collect() };
     let models = distinct(|r| &r.model);
-    let window = blocks(results).iter().filter_map(ReportBlock::window).max();
-    let window = window.map(|w| format!(", {} window", fmt::tokens(w as f64)));
+    let windows: BTreeSet<u64> = blocks(results).iter().filter_map(ReportBlock::window).collect();
+    let tokens = |w: &u64| fmt::tokens(*w as f64);
+    let window = windows.last().map(|most| match windows.first() {
+        Some(least) if least < most => {
+            format!(", windows of {} to {}", tokens(least), tokens(most))
+        }
+        _ => format!(", {} window", tokens(most)),
+    });
     let model = match models.len() {
         1 => models.into_iter().map(fmt::one_line).collect(),
         n => fmt::pluralize(n, "model"),

@@ -28,8 +28,7 @@ struct NewestTurnsStrategy {
 impl Strategy for NewestTurnsStrategy {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let blocks = s.context.blocks();
-        let starts = |b: &Block| b.kind == BlockKind::User;
-        let turns: Vec<usize> = (0..blocks.len()).filter(|&i| starts(&blocks[i])).collect();
+        let turns = turn_starts(blocks);
         if let Some(&from) = turns.len().checked_sub(self.keep).and_then(|i| turns.get(i)) {
             let stays = blocks.iter().enumerate().filter(|(i, b)| *i >= from || is_fixed(b));
             let kept = stays.map(|(_, b)| b.clone()).collect();

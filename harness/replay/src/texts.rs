@@ -5,15 +5,19 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use ctxbench_core::content::Part;
 use ctxbench_reports::record::{EXCERPT, FactLife};
 use ctxbench_session::Session;
-use ctxbench_session::fact::Fact;
+use ctxbench_session::fact::{Fact, FactKind};
+use ctxbench_util::cut::cut;
 use rapidhash::RapidHashMap;
+
+/// Longest description of a call's arguments, in characters.
+const CALL: usize = 120;
 
 /// Shortest word for comparing two texts, in characters.
 const WORD: usize = 4;
 
 /// Returns the source of each fact of a session, with an excerpt of the first text under its id that
 /// contains one of its literals. `arising` contains the facts of each id. Arguments of a call belong
-/// to the message that made the call.
+/// to the message that made the call. The excerpt of content begins with the call that fetched it.
 pub(super) fn lives(
     session: &Session,
     arising: &RapidHashMap<String, Vec<usize>>,
@@ -25,7 +29,11 @@ pub(super) fn lives(
         ..Default::default()
     };
     let mut lives: Vec<FactLife> = session.facts.iter().map(life).collect();
+    let mut fetched: HashMap<String, String> = HashMap::new();
     for e in &session.entries {
+        for call in e.content().iter().filter_map(Part::as_call) {
+            fetched.insert(call.id.to_string(), format!("{} {}: ", call.name, cut(&call.arguments, CALL)));
+        }
         let Some(facts) = e.key().and_then(|key| arising.get(key)) else { continue };
         let parts = e.content();
         let calls = parts.iter().filter_map(Part::as_call).map(|c| &*c.arguments);
@@ -33,7 +41,10 @@ pub(super) fn lives(
             for &i in facts {
                 let fact = &session.facts[i];
                 if lives[i].text.is_empty() && holds(fact, text) {
-                    lives[i].text = around(fact, text).into();
+                    let call =
+                        fetched.get(&*fact.arises).filter(|_| fact.kind == FactKind::Content);
+                    let call = call.map_or("", String::as_str);
+                    lives[i].text = format!("{call}{}", around(fact, text)).into();
                 }
             }
         }

@@ -23,7 +23,8 @@ Examples:
       Compact when 60% of the session's tokens are reached
 ")]
 pub(crate) struct CompactArgs {
-    /// Session, recording, scenario file or built-in scenario
+    /// Session, recording, scenario file or built-in scenario. Of a recording without --strategy, only
+    /// its own product is shown
     session: String,
     #[command(flatten)]
     chosen: Chosen,
@@ -72,8 +73,17 @@ struct Output {
 
 pub(crate) fn compact(args: &CompactArgs) -> anyhow::Result<()> {
     ctxbench_os::shutdown::exit_on_signals();
-    let specs = args.chosen.specs()?;
     let scenario = super::load_one("compact", &args.session)?;
+    let mut specs = args.chosen.specs()?;
+    // The question about a recording is what its own product did.
+    if let Some(source) =
+        scenario.session.header.source.as_ref().filter(|_| args.chosen.strategy.is_empty())
+    {
+        let is_own = |s: &ctxbench_strategies::Spec| s.descriptor.name == source.format;
+        if specs.iter().any(is_own) {
+            specs.retain(is_own);
+        }
+    }
     let named = args.model.as_deref().map(model::find).transpose()?;
     let model = named.unwrap_or_else(|| models::own(&scenario.session));
     let options = Options {

@@ -28,10 +28,12 @@ pub(crate) struct GateArgs {
     /// File with the baseline
     #[arg(long, value_name = "FILE")]
     baseline: PathBuf,
-    /// Highest allowed value of a summary column, in addition to the baseline (repeat)
+    /// Highest allowed value of a column of summary.csv, such as cost_usd, in addition to the
+    /// baseline (repeat)
     #[arg(long, value_name = "METRIC=VALUE")]
     max: Vec<String>,
-    /// Lowest allowed value of a summary column, in addition to the baseline (repeat)
+    /// Lowest allowed value of a column of summary.csv, such as recall_pct or saved_pct, in addition
+    /// to the baseline (repeat)
     #[arg(long, value_name = "METRIC=VALUE")]
     min: Vec<String>,
     /// Store the results as the new baseline instead of checking them
@@ -102,13 +104,14 @@ pub(crate) fn gate(args: &GateArgs) -> anyhow::Result<()> {
         let beginning = if *option == "--junit" { reports::JUNIT_HEAD } else { "## ctxbench gate" };
         super::check_replaced(option, path, beginning)?;
     }
+    let next = report.next_step(&args.results);
     if let Some((_, path)) = markdown {
-        files::write(path, report.to_markdown())?;
+        files::write(path, report.to_markdown(next.as_deref()))?;
     }
     if let Some((_, path)) = junit {
         files::write(path, report.to_junit())?;
     }
-    let text = if printed { report.to_markdown() } else { report.to_text() };
+    let text = if printed { report.to_markdown(next.as_deref()) } else { report.to_text() };
     super::print(&text)?;
     if args.annotations {
         super::print(&report.to_annotations())?;
@@ -116,7 +119,7 @@ pub(crate) fn gate(args: &GateArgs) -> anyhow::Result<()> {
     if report.passed() {
         return Ok(());
     }
-    if let Some(next) = report.next_step(&args.results) {
+    if let Some(next) = next.filter(|_| !printed) {
         report!("{next}");
     }
     Err(CheckFailed(report.verdict()).into())
@@ -158,7 +161,12 @@ fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<
         );
     }
     files::write(path, reports::Baseline::from_results(results).to_text())?;
-    report!("stored {}", path.display());
+    report!("stored {}: {}", path.display(), pluralize(results.runs.len(), "row"));
+    let is_lost = |r: &&RunRecord| r.summary.recall_pct == Some(0.0) && r.is_contender();
+    for r in results.runs.iter().filter(is_lost) {
+        let (session, label) = (&r.scenario.id, &r.strategy.label);
+        report!("note: {session} × {label} has recall 0 %, which cannot fall");
+    }
     Ok(())
 }
 

@@ -37,10 +37,9 @@ fn output_text(output: &Output) -> String {
 fn action_with_worse_results_fails_with_annotations() {
     let here = CommandFolder::new();
     let first = act(&here, &[]);
-    assert!(first.status.success(), "{}", output_text(&first));
-    assert!(
-        output_text(&first).contains("::notice title=ctxbench gate::there is no baseline.json")
-    );
+    // A baseline that somebody removed must not pass.
+    assert_eq!(first.status.code(), Some(2), "{}", output_text(&first));
+    assert!(output_text(&first).contains("baseline.json does not exist; store a baseline"));
     let summary = here.read("summary.md");
     assert!(summary.contains("mine") && summary.contains("release-day"), "{summary}");
     assert_eq!(here.read("output"), "results=out\n");
@@ -54,7 +53,10 @@ fn action_with_worse_results_fails_with_annotations() {
     let worse = act(&here, &[("MAX", "cost_usd=0.000001"), ("MIN", "recall_pct=0")]);
     assert_eq!(worse.status.code(), Some(1), "{}", output_text(&worse));
     assert!(output_text(&worse).contains("::error title=ctxbench gate::release-day × mine"));
-    assert!(here.read("summary.md").contains("## ctxbench gate failed"));
+    let summary = here.read("summary.md");
+    let next =
+        "    Lost facts: ctxbench explain out --scenario release-day --strategy mine --lost\n";
+    assert!(summary.contains("## ctxbench gate failed") && summary.contains(next), "{summary}");
 }
 
 #[test]

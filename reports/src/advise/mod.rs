@@ -386,7 +386,14 @@ fn decide(
             true => over,
             false => format!("{seen} of {over} change with any value"),
         };
-        let text = format!("Not enough for {name}: {seen}, {MIN_SESSIONS} needed.");
+        let best = outcomes.iter().filter(|o| o.front && o.is_settable() && o.differs > 0);
+        let so_far = best.filter_map(|o| {
+            let then = o.then.as_ref().filter(|then| then.cost_usd < now.cost_usd)?;
+            Some((worth(now, then), format_so_far(named(o), now, then)))
+        });
+        let so_far = so_far.reduce(|a, b| if b.0 > a.0 { b } else { a });
+        let so_far = so_far.map_or(String::new(), |(_, text)| text);
+        let text = format!("Not enough for {name}: {seen}, {MIN_SESSIONS} needed.{so_far}");
         return undecided(Decision::TooFew, text);
     }
     let eligible = |figure: usize| {
@@ -405,10 +412,6 @@ fn decide(
         let keeping = eligible(KEPT).filter(|(_, then)| then.kept_pct() > now.kept_pct());
         keeping.reduce(|a, b| if price(b.1) < price(a.1) { b } else { a })
     });
-    let named = |o: &ChangeOutcome| -> String {
-        let set = |s: &SettingChange| format!("{} to {}", s.setting, s.value);
-        o.change.settings.iter().map(set).collect::<Vec<_>>().join(" and ")
-    };
     let Some((best, then)) = best else {
         let why = match saving().next() {
             None => "saves dollars, or keeps more of what is needed, beyond chance".into(),
@@ -435,6 +438,28 @@ fn decide(
         front::metrics().map(|(i, m)| format_figure(&best.figures[i], m)).collect();
     let sure = format!("How sure: per session {}.", sure.join(", "));
     (Decision::Change(best.change.label.clone()), text, sure)
+}
+
+/// Names a change, such as `prune to true`.
+fn named(o: &ChangeOutcome) -> String {
+    let set = |s: &SettingChange| format!("{} to {}", s.setting, s.value);
+    o.change.settings.iter().map(set).collect::<Vec<_>>().join(" and ")
+}
+
+/// Formats what too few sessions show of a change, after a space.
+fn format_so_far(change: String, now: &Sums, then: &Sums) -> String {
+    let both = now.per_session.iter().zip(&then.per_session);
+    let cheaper = both.filter(|(now, then)| then.cost_usd < now.cost_usd).count();
+    let at = sizes(now, then);
+    let comma = if at.is_empty() { "" } else { "," };
+    format!(
+        " So far, setting {change}{at}{comma} changes the bill by {} (cheaper in {cheaper} of {}), recall {} % \
+         instead of {} %.",
+        percent(now.cost_usd, then.cost_usd),
+        fmt::sessions(now.per_session.len()),
+        fmt::pct(then.kept_pct()),
+        fmt::pct(now.kept_pct())
+    )
 }
 
 /// Minimum saving for each lost point of recall, percent of the bill.

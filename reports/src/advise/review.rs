@@ -125,6 +125,7 @@ fn curve(a: &Advice, origin: String) -> Option<Curve> {
         CurveValue {
             lines: vec![
                 o.map_or("today".into(), |o| text::short(&o.change.settings[0].value)),
+                text::compacts_at(&sums),
                 format!("${}", fmt::usd(sums.cost_usd)),
                 fmt::known(sums.recall.pct, |pct| fmt::pct(pct) + " %"),
             ],
@@ -174,7 +175,7 @@ fn curve(a: &Advice, origin: String) -> Option<Curve> {
         below: lines.chain([legend]).collect::<Vec<_>>().join("\n"),
         foot: vec![super::LIMIT.into(), origin],
         axis: format!("{} (today: {})", setting.setting, text::short(&setting.today)),
-        rows: &["", "cost", "recall"],
+        rows: &["", "compacts at", "cost", "recall"],
         values: shown.iter().map(value).collect(),
         legend: vec![],
         panels,

@@ -133,7 +133,7 @@ fn accuracy(a: &Advice) -> Vec<String> {
     ]
 }
 
-const HEAD: [&str; 8] = ["", "cost $", "change", "recall %", "at risk", "wait s", "comp.", ""];
+const HEAD: [&str; 9] = ["", "at", "cost $", "change", "recall", "at risk", "wait s", "comp.", ""];
 
 /// Today's settings, each value, and the combinations.
 fn rows(a: &Advice) -> Vec<Vec<String>> {
@@ -154,7 +154,7 @@ fn rows(a: &Advice) -> Vec<Vec<String>> {
             rows.push(head);
         }
         let mut cells = cells(&name(&o.change), then, sure(o, super::KEPT));
-        cells[2] = percent(a.now.cost_usd, then.cost_usd) + sure(o, super::COST);
+        cells[3] = percent(a.now.cost_usd, then.cost_usd) + sure(o, super::COST);
         cells.extend(mark(o.front));
         rows.push(cells);
     }
@@ -167,6 +167,7 @@ fn cells(name: &str, then: &Sums, sure: &str) -> Vec<String> {
     let at_risk = |r: Recall| fmt::known(r.pct, |pct| format!("{pct:.0} % of {}", r.events));
     vec![
         fmt::elide(name, NAME),
+        compacts_at(then),
         fmt::usd(then.cost_usd),
         String::new(),
         fmt::known(then.recall.pct, fmt::pct) + sure,
@@ -174,6 +175,11 @@ fn cells(name: &str, then: &Sums, sure: &str) -> Vec<String> {
         fmt::count(then.waited_ms as f64 / 1e3),
         then.compactions.to_string(),
     ]
+}
+
+/// Formats the median size of the prompt before a summary.
+pub(super) fn compacts_at(sums: &Sums) -> String {
+    fmt::known(sums.compacts_at, |n| fmt::tokens(n as f64))
 }
 
 fn assignment(s: &SettingChange) -> String {
@@ -227,8 +233,9 @@ fn notes(a: &Advice) -> Vec<String> {
     out
 }
 
-const RECALL: &str = "recall: what later messages need and the context still shows; at risk: of what \
-                      compactions removed";
+const RECALL: &str = "at: tokens of the prompt before a summary, the median; recall: share, %, of what \
+                      later messages need that the context still shows; at risk: of what compactions \
+                      removed";
 const FRONT: &str = "◆ nothing else in the table costs less and keeps more";
 
 const SESSION_HEAD: [&str; 6] = ["session", "cost $", "then $", "change", "recall %", "then %"];

@@ -41,7 +41,7 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
     let stored = gate.index(&baseline.rows, "the baseline");
     for (key, base) in &stored {
         match fresh.get(key) {
-            Some((_, row)) => gate.row(base.1, row),
+            Some((i, row)) => gate.row(base.1, row, &new.runs[*i]),
             None => gate.add(
                 base.1,
                 "row",
@@ -109,8 +109,8 @@ impl Checks {
         self.report.checks.push(Check { row: name, metric, outcome, reason: text });
     }
 
-    fn row(&mut self, base: &BaselineRow, new: &BaselineRow) {
-        self.integrity(base, new);
+    fn row(&mut self, base: &BaselineRow, new: &BaselineRow, run: &RunRecord) {
+        self.integrity(base, new, run);
         if !self.same_session(base, new) || !self.same_ending(base, new) {
             return;
         }
@@ -123,19 +123,17 @@ impl Checks {
         }
     }
 
-    fn integrity(&mut self, base: &BaselineRow, new: &BaselineRow) {
+    fn integrity(&mut self, base: &BaselineRow, new: &BaselineRow, run: &RunRecord) {
         let (b, n) = (base.integrity_failures, new.integrity_failures);
         let outcome = match n.cmp(&b) {
             Ordering::Greater => Outcome::Fail,
             Ordering::Equal => Outcome::Pass,
             Ordering::Less => Outcome::Improved,
         };
-        self.add(
-            new,
-            "integrity_failures",
-            outcome,
-            format!("integrity failures {b} → {n} (allowed +0)"),
-        );
+        let rules = view::broken_rules(run).filter(|_| outcome == Outcome::Fail);
+        let rules = rules.map_or(String::new(), |rules| format!(": {rules}"));
+        let text = format!("integrity failures {b} → {n} (allowed +0){rules}");
+        self.add(new, "integrity_failures", outcome, text);
     }
 
     /// Returns true if both rows were measured on the same session and in the same window; otherwise
@@ -253,8 +251,11 @@ fn judge(
 ) -> (Outcome, String) {
     let change = change(metric, name, base, new);
     // Where nothing was at risk, nothing was lost.
-    let was_at_no_risk = new.is_some() && metric.column == "recall_at_risk_pct";
-    let base = base.or(was_at_no_risk.then_some(100.0));
+    let without_risk = (metric.column == "recall_at_risk_pct").then_some(100.0);
+    let (base, new) = match base.or(new) {
+        Some(_) => (base.or(without_risk), new.or(without_risk)),
+        None => (None, None),
+    };
     let (Some(base), Some(new)) = (base, new) else {
         return match (base, new) {
             (Some(_), None) => {

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use super::{Check, GateReport, Outcome};
 use crate::junit::{self, Case, TestVerdict};
-use crate::{grid, markdown};
+use crate::{fmt, grid, markdown};
 
 impl GateReport {
     /// Formats the report as Markdown: a heading with the verdict, a table of failures and
-    /// improvements, and a list of remarks.
-    pub fn to_markdown(&self) -> String {
+    /// improvements, a list of remarks, and the next step, if there is one.
+    pub fn to_markdown(&self, next_step: Option<&str>) -> String {
         let sign = if self.passed() { "passed" } else { "failed" };
         let verdict = markdown::text(&self.verdict());
         let mut out = format!("## ctxbench gate {sign}\n\n{verdict}\n");
@@ -31,6 +31,10 @@ impl GateReport {
         for (i, note) in notes.chain(self.remarks.iter().cloned()).enumerate() {
             let lead = if i == 0 { "\n" } else { "" };
             let _ = writeln!(out, "{lead}- {}", markdown::text(&note));
+        }
+        for (i, line) in next_step.into_iter().flat_map(str::lines).enumerate() {
+            let lead = if i == 0 { "\n" } else { "" };
+            let _ = writeln!(out, "{lead}    {}", fmt::one_line(line));
         }
         out
     }
@@ -114,7 +118,7 @@ mod tests {
 
     #[test]
     fn markdown_tells_what_failed_and_no_cell_breaks_its_row() {
-        let text = report().to_markdown();
+        let text = report().to_markdown(Some("Lost facts: command\nAll requests: page"));
         assert!(text.starts_with("## ctxbench gate failed\n"), "{text}");
         assert!(text.contains("**another yardstick**"));
         let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("| ")).collect();
@@ -122,7 +126,8 @@ mod tests {
         let bars = |l: &str| l.replace("\\|", "").matches('|').count();
         assert!(rows.iter().all(|r| bars(r) == 5), "{text}");
         assert!(!text.contains("<b>"), "{text}");
-        assert!(text.contains("- a remark"));
+        let end = "- a remark\n\n    Lost facts: command\n    All requests: page\n";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]
