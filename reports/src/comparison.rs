@@ -149,7 +149,7 @@ fn legend(marks: [bool; 2], against: &str, baseline: &str, used: Option<&String>
     };
     format!(
         "{marks}Recall: share of later needs in the prompt{}; at risk: of those that \
-         compaction touched.{change}",
+         compaction touched, and content read again.{change}",
         used.unwrap_or_default()
     )
 }

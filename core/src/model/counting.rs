@@ -183,8 +183,8 @@ impl Counting {
         let error = match self.error_pct {
             Some(0.0) => "exact for text".to_string(),
             Some(e) => {
-                let [min, max] = [self.edges.0, self.edges.1].map(|factor| 100.0 * (factor - 1.0));
-                format!("median error of a prompt {e} %, edges {min:+.0} and {max:+.0} %")
+                let [most, least] = [self.edges.0, self.edges.1].map(|f| 100.0 * (1.0 / f - 1.0));
+                format!("median error of a prompt {e} %, of its end {least:+.0} to {most:+.0} %")
             }
             None => "error not measured".to_string(),
         };
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn describe_has_the_measured_error() {
-        assert!(Counting::CLAUDE.describe().ends_with("2.3 %, edges -1 and +15 %"));
+        assert!(Counting::CLAUDE.describe().ends_with("2.3 %, of its end -13 to +1 %"));
         assert_eq!(Counting::O200K.for_visible_text(), Counting::O200K);
     }
 

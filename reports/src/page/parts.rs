@@ -63,7 +63,14 @@ fn command(results: &Results) -> String {
     let sessions: BTreeSet<String> = runs().map(session).collect();
     let is_run = |r: &&RunRecord| r.strategy.standing != Standing::Recorded;
     let labels: BTreeSet<&str> = runs().filter(is_run).map(|r| &*r.strategy.label).collect();
+    let summarizers: BTreeSet<&str> = runs().filter_map(|r| r.summariser.as_deref()).collect();
+    let windows: BTreeSet<u64> = runs().filter(|r| r.is_contender()).map(|r| r.window).collect();
+    let windows: Vec<String> = windows.iter().map(u64::to_string).collect();
+    // Several are those of the sessions.
+    let window = <&[String; 1]>::try_from(&windows[..]).ok().map(|[only]| ("window", &**only));
     let options = (view::models(results).into_iter().map(|m| ("model", m)))
+        .chain(window)
+        .chain(summarizers.into_iter().map(|s| ("summarizer", s)))
         .chain(labels.into_iter().map(|l| ("strategy", l)))
         .map(|(option, value)| format!("--{option} '{}'", fmt::one_line(value)));
     let words: Vec<String> = sessions.into_iter().chain(options).collect();
