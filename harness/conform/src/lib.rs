@@ -5,7 +5,6 @@
 //! classifies the requests of the real program for a new case.
 
 pub mod case;
-mod changes;
 mod check;
 mod compare;
 mod outcome;
@@ -29,7 +28,6 @@ use serde_json::{Map, Value};
 
 use case::Cut;
 pub use case::{Case, CaseError};
-pub use changes::{Changes, changes};
 pub use compare::Difference;
 pub use products::find as replay_of;
 pub use shorten::shorten;
