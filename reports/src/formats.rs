@@ -5,7 +5,7 @@ use crate::plots::Hues;
 use crate::stored::{Files, StoredResults};
 
 use crate::table::{TableOptions, table};
-use crate::{csv, json, junit, markdown, page, plots, sqlite};
+use crate::{csv, json, markdown, page, plots, sqlite};
 
 /// One file of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ const fn folder(name: &'static str, make: Make) -> ReportFormat {
 }
 
 /// All formats; names are unique.
-pub const FORMATS: [ReportFormat; 8] = [
+pub const FORMATS: [ReportFormat; 7] = [
     file("table", |r, _, out| {
         let options = TableOptions { details: true, ..TableOptions::default() };
         out.put("summary.txt", &table(&r.figures, &options))
@@ -59,7 +59,6 @@ pub const FORMATS: [ReportFormat; 8] = [
     folder("svg", plots::write),
     file("html", |r, hues, out| page::write(r, hues, &[], out)),
     file("markdown", |r, _, out| out.put("summary.md", &markdown::pull_request(&r.figures))),
-    file("junit", |r, _, out| out.put("junit.xml", &junit::suites(&r.figures))),
 ];
 
 /// Finds a format by name; `md` is an alias of `markdown`.

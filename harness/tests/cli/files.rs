@@ -223,8 +223,8 @@ fn report_replaces_only_reports_and_results() {
     symlink(here.path("mine.json"), here.path("site/results.json")).unwrap();
     here.refuses("report out --format json -o site", &["site/results.json"]);
     // A results folder lists the files of the run.
-    here.run("report out --format html --format junit -o out").ok();
-    here.run("report out --format html --format junit -o out").ok();
+    here.run("report out --format html --format markdown -o out").ok();
+    here.run("report out --format html --format markdown -o out").ok();
     // A run does not write results into a folder of reports.
     let run = format!("run login-bug {TWO}").replace("--out out", "--out site");
     here.refuses(&run, &["site was not made by ctxbench"]);
