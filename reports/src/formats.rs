@@ -7,14 +7,6 @@ use crate::stored::{Files, StoredResults};
 use crate::table::{TableOptions, table};
 use crate::{csv, json, markdown, page, plots, sqlite};
 
-/// One file of a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Artifact {
-    /// Path below the output folder, `/` between parts.
-    pub file: String,
-    pub text: String,
-}
-
 #[derive(Clone, Copy)]
 pub struct ReportFormat {
     /// Name on the command line.
