@@ -1,12 +1,10 @@
 //! The command from outside: its output, its files, and equal figures from all kinds of input.
 
-use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use crate::common::{self, CLAUDE_CODE, CODEX, CommandFolder, data};
 use ctxbench_reports::FORMATS;
 use ctxbench_scenarios::builtin;
-use ctxbench_strategies::Spec;
 use serde_json::{Value, json};
 
 const FAST: &str =
@@ -20,30 +18,6 @@ fn names(here: &CommandFolder, what: &str) -> Vec<String> {
         .filter(|l| !l.starts_with(' '))
         .map(|l| l.split_whitespace().next().unwrap().to_string())
         .collect()
-}
-
-#[test]
-fn default_run_covers_every_strategy_and_default_scenario() {
-    let here = CommandFolder::new();
-    here.run("").ok().stderr_contains(&["ctxbench-out/index.html"]);
-    let out = here.run("report ctxbench-out --details").ok();
-    let strategies: Vec<String> = Spec::defaults().iter().map(Spec::label).collect();
-    for name in &strategies {
-        let is_row = |l: &str| l.starts_with(name.as_str());
-        assert!(out.stdout.lines().any(is_row), "the table lacks {name}:\n{}", out.stdout);
-    }
-    let rows = here.csv("ctxbench-out/summary.csv");
-    for scenario in ["login-bug", "login-bug-marathon", "login-bug-tight"] {
-        out.prints(&[&format!("── {scenario}: ")]);
-        let rows: Vec<_> = rows.iter().filter(|r| r["scenario"] == scenario).collect();
-        let of: BTreeSet<&String> = rows.iter().map(|r| &r["strategy"]).collect();
-        assert_eq!(of, strategies.iter().collect(), "{scenario}");
-        let reference = rows.iter().find(|r| r["strategy"] == "reference").unwrap();
-        assert_eq!(reference["status"], "completed", "{scenario}");
-        let number = |column: &str| reference[column].parse::<f64>().unwrap();
-        let figures = ["prefix_stability", "saved_pct"].map(number);
-        assert_eq!(figures, [1.0, 0.0], "{scenario}");
-    }
 }
 
 #[test]
