@@ -95,8 +95,6 @@ pub struct CallRef {
 
 /// An image or document by reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(inline))]
 pub struct Media {
     /// Such as `image/png`.
     pub media_type: String,

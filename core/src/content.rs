@@ -9,18 +9,12 @@ use crate::block::{BlockKind, Draft, Media, Role};
 use crate::tokens::Size;
 
 /// An ordered part of a message.
-// Session files hold the variants that are not skipped; their schema keeps the older names.
+// Session files hold the variants that are not skipped.
 #[derive(Clone, Debug, PartialEq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SessionPart"))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
     /// Plain text.
-    Text(
-        #[serde(with = "in_field")]
-        #[cfg_attr(feature = "schema", schemars(with = "in_field::Text"))]
-        Arc<str>,
-    ),
+    Text(#[serde(with = "in_field")] Arc<str>),
     /// Thinking, readable or opaque.
     Reasoning {
         /// Readable thinking; empty when only the opaque form exists.
@@ -50,8 +44,6 @@ pub enum Part {
 
 /// A tool call as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SessionCall"))]
 pub struct ToolCall {
     /// Identifies the call in its result.
     pub id: Arc<str>,
@@ -176,8 +168,6 @@ mod in_field {
     use serde::{Deserializer, Serializer};
 
     #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    #[cfg_attr(feature = "schema", schemars(inline))]
     pub(super) struct Text {
         text: Arc<str>,
     }

@@ -110,16 +110,16 @@ pub mod usage;
 pub use agent::run;
 /// Re-exported for implementations of [`Host`] and [`Strategy`].
 pub use async_trait::async_trait;
-pub use block::{Block, BlockKind, Draft, MessageId, Role};
+pub use block::{Block, BlockKind, Draft, Role};
 pub use compaction::CompactionKind;
 pub use content::{Part, ToolCall};
-pub use context::{Context, EditError};
-pub use engine::{Engine, EngineOptions};
-pub use history::{History, Message};
-pub use host::{Action, Event, Host, Incoming};
+pub use context::Context;
+pub use engine::Engine;
+pub use history::History;
+pub use host::{Action, Host, Incoming};
 pub use model::Model;
-pub use request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request, StopReason};
-pub use strategy::{Flow, ReplyFlow, Strategy};
+pub use request::{ModelError, Phase, Reply, Request, StopReason};
+pub use strategy::{Flow, Strategy};
 pub use time::Millis;
 pub use usage::Usage;
 

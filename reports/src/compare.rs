@@ -41,7 +41,7 @@ pub struct Comparison {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowDiff {
     pub scenario: String,
-    /// Strategy label; both labels if two strategies are compared.
+    /// Strategy label.
     pub strategy: String,
     pub model: String,
     /// Figures that differ, the outcome first: name, base, new, change.
@@ -50,20 +50,13 @@ pub struct RowDiff {
     pub weight: f64,
 }
 
-/// Compares row by row. `called` maps a label of the new results to the original label in the base
-/// of a strategy that was renamed to it.
-pub fn compare(base: &Results, new: &Results, called: &BTreeMap<String, String>) -> Comparison {
+/// Compares row by row.
+pub fn compare(base: &Results, new: &Results) -> Comparison {
     let (base, new) = (&*view::told_apart(base), &*view::told_apart(new));
     let (old_rows, new_rows) = (index(base), index(new));
     let name = |k: &Key<'_>| view::name(k.0, k.1, k.2, true);
-    let in_base = |k: &Key<'_>| name(&(k.0, called.get(k.1).map_or(k.1, |own| own), k.2));
-    // Show both names if they differ.
-    let of_both = |label: &str| match called.get(label).filter(|own| *own != label) {
-        Some(own) => format!("{own} → {label}"),
-        None => label.to_string(),
-    };
     let mut out = Comparison {
-        only_base: old_rows.keys().filter(|k| !new_rows.contains_key(*k)).map(in_base).collect(),
+        only_base: old_rows.keys().filter(|k| !new_rows.contains_key(*k)).map(name).collect(),
         only_new: new_rows.keys().filter(|k| !old_rows.contains_key(*k)).map(name).collect(),
         remarks: remarks(base, new),
         over_sessions: stats::between(base, new),
@@ -72,15 +65,9 @@ pub fn compare(base: &Results, new: &Results, called: &BTreeMap<String, String>)
     for (key, b) in &old_rows {
         let Some(n) = new_rows.get(key) else { continue };
         match diff(b, n) {
-            Some(row) => {
-                out.rows.push(RowDiff { strategy: of_both(&row.strategy), ..row });
-            }
+            Some(row) => out.rows.push(row),
             None => out.unchanged += 1,
         }
-    }
-    for row in out.over_sessions.iter_mut().flat_map(|d| &mut d.strategies) {
-        row.strategy = of_both(&row.strategy);
-        row.same.iter_mut().for_each(|label| *label = of_both(label));
     }
     out.rows.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     out
@@ -273,7 +260,7 @@ mod tests {
 
     #[test]
     fn alike_results_have_no_differences() {
-        let c = compare(&testing::results(), &testing::results(), &BTreeMap::new());
+        let c = compare(&testing::results(), &testing::results());
         assert_eq!(c.to_text(false), "0 rows differ, 12 are unchanged\n");
     }
 
@@ -286,7 +273,7 @@ mod tests {
         new.runs[4].summary.saved_pct = None;
         new.runs.retain(|r| r.strategy.label != "openoxide");
         new.runs.push(testing::run("other", "codex", 3));
-        let c = compare(&testing::results(), &new, &BTreeMap::new());
+        let c = compare(&testing::results(), &new);
         let order: Vec<&str> = c.rows.iter().map(|r| r.strategy.as_str()).collect();
         assert_eq!(order, ["codex", "codex:auto_compact_limit=90000", "claude-code", "aider"]);
         assert_eq!((c.only_base.len(), c.only_new.len(), c.unchanged), (1, 1, 7));
@@ -302,7 +289,7 @@ mod tests {
         new.runs[0].summary.cost_usd = 4.482;
         old.runs[1].summary.cost_usd = 0.0;
         new.runs[1].summary.cost_usd = 0.5;
-        let c = compare(&old, &new, &BTreeMap::new());
+        let c = compare(&old, &new);
         let changes: Vec<&[String; 4]> = c.rows.iter().flat_map(|r| &r.figures).collect();
         // 4.482 is 74.7 times 0.06.
         assert_eq!(changes[0][3], "+7370.0 %");
@@ -313,7 +300,7 @@ mod tests {
     fn results_without_a_session_in_common_say_so() {
         let (old, mut new) = (testing::recordings(1), testing::recordings(1));
         new.runs.iter_mut().for_each(|r| r.scenario.id = "other".into());
-        let text = compare(&old, &new, &BTreeMap::new()).to_text(false);
+        let text = compare(&old, &new).to_text(false);
         assert!(text.contains(", 0 sessions: nothing to average"), "{text}");
     }
 
@@ -325,7 +312,7 @@ mod tests {
             r.summary.recall_pct = r.summary.recall_pct.map(|x| x - 1.0 - i as f64);
             r.summary.blocked_ms += if i % 2 == 0 { 1_000 + i as u64 } else { 0 };
         }
-        let c = compare(&old, &new, &BTreeMap::new());
+        let c = compare(&old, &new);
         let text = c.to_text(false);
         let lines: Vec<&str> = text
             .lines()
@@ -344,31 +331,18 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_the_base_alone_bears_the_name_that_it_has_there_and_one_row_is_one() {
+    fn one_row_that_differs_is_singular() {
         let mut new = testing::results();
-        new.runs.retain(|r| r.strategy.label != "openoxide");
         new.runs[0].summary.cost_usd *= 2.0;
-        let called = BTreeMap::from([("openoxide".to_string(), "openoxide@0".to_string())]);
-        let text = compare(&testing::results(), &new, &called).to_text(false);
-        assert!(text.contains("only in base: login-bug × openoxide@0 ×"), "{text}");
-        assert!(text.contains("\n1 row differs, 10 are unchanged"), "{text}");
-    }
-
-    #[test]
-    fn what_is_held_against_another_strategy_bears_both_names() {
-        let mut new = testing::results();
-        new.runs.iter_mut().for_each(|r| r.summary.cost_usd *= 2.0);
-        let called = BTreeMap::from([("codex".to_string(), "aider".to_string())]);
-        let c = compare(&testing::results(), &new, &called);
-        let names: Vec<&str> = c.rows.iter().map(|r| r.strategy.as_str()).collect();
-        assert!(names.contains(&"aider → codex") && names.contains(&"openoxide"), "{names:?}");
+        let text = compare(&testing::results(), &new).to_text(false);
+        assert!(text.contains("\n1 row differs, 11 are unchanged"), "{text}");
     }
 
     #[test]
     fn other_assumptions_are_told() {
         let mut new = testing::results();
         new.assumptions.insert("summariser".into(), "ideal".into());
-        let text = compare(&testing::results(), &new, &BTreeMap::new()).to_text(false);
+        let text = compare(&testing::results(), &new).to_text(false);
         assert!(text.contains("assumption summariser: extractive → ideal"), "{text}");
     }
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ctxbench_core::strategy::Standing;
 
-use crate::front::{self, Pooled};
+use crate::front::{self, Costs, Pooled, is_finished, percent};
 use crate::group::grouped;
 use crate::metrics;
-use crate::record::{RunRecord, Status, Summary};
+use crate::record::{RunRecord, Summary};
 use crate::sheet::{Group, Sheet};
-use crate::stats::{Scale, StrategyDifference};
+use crate::stats::StrategyDifference;
 use crate::{fmt, view};
 
 /// Version of a strategy that models a design instead of a program.
@@ -152,72 +152,6 @@ fn legend(marks: [bool; 2], against: &str, baseline: &str, used: Option<&String>
          compaction touched, and content read again.{change}",
         used.unwrap_or_default()
     )
-}
-
-/// Returns true for the rows of a label that finished all sessions, or are as recorded.
-fn is_finished(rows: &[&RunRecord]) -> bool {
-    let is_done = |r: &&RunRecord| r.status == Status::Completed;
-    rows[0].strategy.standing == Standing::Recorded || rows.iter().all(is_done)
-}
-
-/// Dollars of each session, by the labels that finished the same sessions.
-pub(crate) struct Costs<'a>(BTreeMap<&'a str, BTreeMap<&'a str, f64>>);
-
-impl<'a> Costs<'a> {
-    pub(crate) fn new(runs: &[&'a RunRecord]) -> Costs<'a> {
-        let mut groups = grouped(runs.iter().copied(), |r| &r.strategy.label);
-        groups.retain(|rows| is_finished(rows));
-        let by_session = |rows: Vec<&'a RunRecord>| {
-            let costs = rows.iter().map(|r| (&*r.scenario.id, r.summary.cost_usd));
-            (&*rows[0].strategy.label, costs.collect())
-        };
-        Costs(groups.into_iter().map(by_session).collect())
-    }
-
-    fn sum(&self, label: &str) -> f64 {
-        self.0[label].values().sum()
-    }
-
-    /// Formats the dollars of a label with as many decimals as the largest amount needs.
-    fn format(&self, label: &str) -> String {
-        let decimals = match self.0.keys().map(|label| self.sum(label)).fold(0.0, f64::max) {
-            x if x >= 10.0 => 2,
-            x if x >= 1.0 => 3,
-            _ => 4,
-        };
-        format!("{:.decimals$}", self.sum(label))
-    }
-
-    /// Change against the baseline, per cent: over several sessions the geometric mean, which decides
-    /// who is on the front, and not that of the sum. A row of fewer sessions is compared over these.
-    pub(crate) fn change(
-        &self,
-        label: &str,
-        baseline: &str,
-        row: Option<&StrategyDifference>,
-    ) -> Option<f64> {
-        let figure = row.and_then(|row| Some(&row.figures[front::metrics().next()?.0]));
-        let mean = figure.filter(|f| f.scale == Scale::Ratio).and_then(|f| f.mean);
-        mean.or_else(|| {
-            let base = self.0.get(baseline)?;
-            let both =
-                self.0[label].iter().filter_map(|(session, usd)| Some((usd, base.get(session)?)));
-            let changes: Vec<f64> = both.map(|(usd, base)| (usd / base).ln()).collect();
-            let mean = changes.iter().sum::<f64>() / changes.len() as f64;
-            mean.is_finite().then(|| mean.exp_m1() * 100.0)
-        })
-    }
-
-    /// Place of a label on the axis of dollars, as printed: its change, and then its dollars.
-    pub(crate) fn printed_place(&self, label: &str, change: Option<f64>) -> (f64, f64) {
-        let change = change.unwrap_or(0.0);
-        let printed = |text: String| text.parse::<f64>().unwrap_or(f64::INFINITY);
-        (printed(percent(change.abs())).copysign(change), printed(self.format(label)))
-    }
-}
-
-pub(crate) fn percent(x: f64) -> String {
-    if x < 9.95 { format!("{x:.1}") } else { format!("{x:.0}") }
 }
 
 /// Name of the row with the setting of today.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::record::{Results, RunRecord, yardstick};
 
-use crate::front::Pooled;
+use crate::front::{self, Pooled};
 use crate::group::grouped;
 use crate::sheet::Sheet;
 use crate::terms::{Terms, terms};
@@ -183,7 +183,7 @@ fn cost_of_compacting(block: &ReportBlock<'_>) -> String {
     let reference = block.runs.iter().find(|r| r.strategy.name == "reference").map(|r| usd(r));
     let cost = |r: &RunRecord| match reference.filter(|base| *base > 0.0) {
         Some(base) => {
-            format!("{} %", fmt::signed((usd(r) / base - 1.0) * 100.0, comparison::percent))
+            format!("{} %", fmt::signed((usd(r) / base - 1.0) * 100.0, front::percent))
         }
         None => format!("${}", fmt::usd(usd(r))),
     };

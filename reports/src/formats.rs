@@ -5,15 +5,7 @@ use crate::plots::Hues;
 use crate::stored::{Files, StoredResults};
 
 use crate::table::{TableOptions, table};
-use crate::{csv, json, junit, markdown, page, plots, sqlite};
-
-/// One file of a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Artifact {
-    /// Path below the output folder, `/` between parts.
-    pub file: String,
-    pub text: String,
-}
+use crate::{csv, json, markdown, page, plots, sqlite};
 
 #[derive(Clone, Copy)]
 pub struct ReportFormat {
@@ -48,7 +40,7 @@ const fn folder(name: &'static str, make: Make) -> ReportFormat {
 }
 
 /// All formats; names are unique.
-pub const FORMATS: [ReportFormat; 8] = [
+pub const FORMATS: [ReportFormat; 7] = [
     file("table", |r, _, out| {
         let options = TableOptions { details: true, ..TableOptions::default() };
         out.put("summary.txt", &table(&r.figures, &options))
@@ -59,7 +51,6 @@ pub const FORMATS: [ReportFormat; 8] = [
     folder("svg", plots::write),
     file("html", |r, hues, out| page::write(r, hues, &[], out)),
     file("markdown", |r, _, out| out.put("summary.md", &markdown::pull_request(&r.figures))),
-    file("junit", |r, _, out| out.put("junit.xml", &junit::suites(&r.figures))),
 ];
 
 /// Finds a format by name; `md` is an alias of `markdown`.

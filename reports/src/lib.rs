@@ -55,7 +55,7 @@ pub use conclusion::failures;
 pub use error::{ReadError, ReportError};
 pub use explain::{Filter, explain};
 pub use fmt::{one_line, printable, uncounted};
-pub use formats::{Artifact, FORMATS, ReportFormat, format};
+pub use formats::{FORMATS, ReportFormat, format};
 pub use gate::{Baseline, Check, GateOptions, Outcome, gate, read_baseline};
 pub use grid::{draw as text_table, markdown as markdown_table};
 pub use json::{parse_results, read_results, results_file, results_text, write_json};
@@ -66,7 +66,7 @@ pub use plots::Hues;
 pub use recorded::cache_shares;
 pub use results_file::{ResultsFile, read_figures};
 pub use row_cache::{Row, RowCache, sort_runs};
-pub use stored::{Files, OutputFolder, Rows, StoredResults, Take};
+pub use stored::{Artifact, Files, OutputFolder, Rows, StoredResults, Take};
 pub use table::{TableOptions, table};
 pub use write::{
     NewResults, check_finished, check_out, default_cache, is_listed, is_of_results, is_private,

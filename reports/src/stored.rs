@@ -10,6 +10,14 @@ use crate::metrics::METRICS;
 use crate::record::{BreakEven, Results, RunRecord};
 use crate::view;
 
+/// One file of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// Path below the output folder, `/` between parts.
+    pub file: String,
+    pub text: String,
+}
+
 /// Callback for the rows of one session.
 pub type Take<'a> = dyn FnMut(&[RunRecord]) -> Result<(), ReportError> + 'a;
 

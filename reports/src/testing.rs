@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::error::ReportError;
-use crate::formats::{self, Artifact};
+use crate::formats;
 use crate::plots::Hues;
 use crate::record::{
     BlockText, BreakEven, CompactionRecord, FactLife, FactMove, FactPlace, FactRecord,
     IntegrityFailure, Portion, RESULTS_VERSION, RequestRecord, Results, Rule, RunRecord,
     ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
 };
-use crate::stored::{OutputFolder, StoredResults};
+use crate::stored::{Artifact, OutputFolder, StoredResults};
 use ctxbench_core::strategy::Standing;
 use ctxbench_core::{CompactionKind, Phase};
 use ctxbench_session::fact::Match;

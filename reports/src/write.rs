@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use ctxbench_util::files::{self, FileError};
 
 use crate::error::{ReportError, unwritten};
-use crate::formats::{self, Artifact};
+use crate::formats;
 use crate::plots::{self, Hues};
-use crate::stored::{Files, OutputFolder, StoredResults};
+use crate::stored::{Artifact, Files, OutputFolder, StoredResults};
 use crate::{json, page, sqlite};
 
 /// Name of the file that marks a results folder and lists its files.

@@ -78,24 +78,31 @@ fn fits(root: &Value, at: &Value, value: &Value) -> bool {
             .is_none_or(|o| o.as_array().unwrap().iter().any(|s| fits(root, s, value)))
 }
 
+/// Lines that no built-in session has.
+const RECORDED: &str = r#"{"type":"clear"}
+{"type":"recorded_call","model":"m","at":1,"usage":{"input":1,"cache_read":2,"cache_write":3,"output":4,"usd":0.5}}
+{"type":"recorded_compaction","trigger":"auto","tokens_before":9,"tokens_after":1,"summary":"s","at":1}"#;
+
 #[test]
-fn the_built_in_session_has_only_known_fields_and_fits() {
+fn the_built_in_sessions_have_only_known_fields_and_fit() {
     let s = schema("session");
-    let text = crate::builtin::by_id("login-bug").unwrap().session.to_jsonl().unwrap();
-    for (i, line) in text.lines().enumerate() {
-        let value: Value = serde_json::from_str(line).unwrap();
-        let tag = value["type"].as_str().unwrap();
-        let at = if i == 0 {
-            &s["$defs"]["First"]["oneOf"][0]
-        } else {
-            kind(&s["$defs"]["Entry"]["oneOf"], tag)
-        };
-        let known = names(&s, at);
-        for field in value.as_object().unwrap().keys() {
-            assert!(known.contains(field), "line {}: {field} of {tag} is not in the schema", i + 1);
+    let mut seen = BTreeSet::new();
+    let written = |id: &&str| crate::builtin::by_id(id).unwrap().session.to_jsonl().unwrap();
+    for text in crate::builtin::IDS.iter().map(written).chain([RECORDED.into()]) {
+        for line in text.lines() {
+            let value: Value = serde_json::from_str(line).unwrap();
+            let tag = value["type"].as_str().unwrap();
+            let part = if tag == "session" { "First" } else { "Entry" };
+            let known = names(&s, kind(&s["$defs"][part]["oneOf"], tag));
+            for field in value.as_object().unwrap().keys() {
+                assert!(known.contains(field), "{field} of {tag} is not in the schema");
+            }
+            assert!(fits(&s, &s, &value), "{line}");
+            seen.insert(tag.to_string());
         }
-        assert!(fits(&s, &s, &value), "line {}: {line}", i + 1);
     }
+    let lines = s["$defs"]["Entry"]["oneOf"].as_array().unwrap().len() + 1;
+    assert_eq!(seen.len(), lines, "{seen:?}");
     let fits = |json: &str| fits(&s, &s, &serde_json::from_str(json).unwrap());
     // Unknown fields are ignored.
     assert!(fits(r#"{"type":"user","id":"a","text":"x","mood":"good"}"#));

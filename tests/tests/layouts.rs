@@ -157,25 +157,6 @@ fn opencode_prunes_beyond_forty_thousand_tokens_and_leaves_two_turns() {
 }
 
 #[test]
-fn marathon_compacts_several_times_with_every_strategy() {
-    let scenario = builtin::by_id("login-bug-marathon").unwrap();
-    assert!(user_texts(&scenario).len() >= 40);
-    for strategy in [
-        "sliding-window",
-        "observation-masking",
-        "aider@intended",
-        "codex",
-        "opencode",
-        "claude-code",
-        "anthropic-sdk",
-        "openoxide",
-    ] {
-        let n = compactions(&scenario, strategy).len();
-        assert!(n >= 3, "{strategy}: {n}");
-    }
-}
-
-#[test]
 fn codex_remote_compaction_keeps_user_messages() {
     use BlockKind::{Base, Compaction as Compacted, User};
     // docs/sources/codex.md §2: a trigger item instead of a prompt, one opaque item instead of the

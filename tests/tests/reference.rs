@@ -1,9 +1,10 @@
 //! Hand calculation of the 100 % row: an append-only session has a closed formula.
 
 use ctxbench_core::block::total_tokens;
+use ctxbench_core::host::Event;
+use ctxbench_core::model;
 use ctxbench_core::model::Counting;
 use ctxbench_core::tokens::o200k;
-use ctxbench_core::{Event, model};
 use ctxbench_replay::{FullReplay, with_savings};
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::{FaultOn, builtin};

@@ -7,8 +7,8 @@ mod serving;
 use std::sync::atomic::Ordering;
 
 use ctxbench_agents::serve::{FAULT_HEADER, ServeOptions};
-use ctxbench_core::{ErrorKind, Part, StopReason, ToolCall};
-use ctxbench_provider::wire::find;
+use ctxbench_core::request::ErrorKind;
+use ctxbench_core::{Part, StopReason, ToolCall};
 use serde_json::{Value, json};
 use serving::{Here, assembled};
 
@@ -365,16 +365,6 @@ async fn browser_and_foreign_host_requests_are_refused() {
     // requests.
     let own = ("origin", "http://localhost:3000");
     assert_eq!(here.ask("POST", CHAT, &[own], body).await.status, 200);
-}
-
-#[tokio::test]
-async fn one_provider_may_be_served_alone() {
-    let api = find("openai-chat").map(|w| w.api);
-    let here = Here::new(ServeOptions { api, ..ServeOptions::default() }).await;
-    let statuses: [u16; ROUTES.len()] = [404, 200, 200, 404];
-    for ((wire, path), status) in ROUTES.into_iter().zip(statuses) {
-        assert_eq!(here.post(path, &asking(wire, "x")).await.status, status, "{path}");
-    }
 }
 
 #[tokio::test]

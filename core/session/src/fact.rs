@@ -11,7 +11,6 @@ use crate::gist;
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FactKind {
     /// A goal of the user.
@@ -45,8 +44,6 @@ impl fmt::Display for FactKind {
 /// Information that the session establishes.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["tokens"] }, { "required": ["words"] }])))]
 pub struct Fact {
     /// Unique in the session.
     pub id: String,

@@ -18,10 +18,8 @@ use crate::recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
 /// The first line of a session file.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Header {
     /// Format version; this build reads 1.
-    #[cfg_attr(feature = "schema", schemars(extend("const" = 1)))]
     pub version: u32,
     /// Short name, unique in a run.
     pub id: String,
@@ -45,7 +43,6 @@ pub struct Header {
 /// Source of an imported session.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// Importer name, such as `claude-code`.
     pub format: String,
@@ -58,7 +55,6 @@ pub struct Source {
 /// One line after the header.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Entry {
     /// System prompt.
@@ -117,10 +113,6 @@ pub enum Entry {
         /// A [`RewindMode`]; empty means `conversation`. `summarize_from` summarises everything after
         /// the message, `summarize_to` everything up to it.
         #[serde(default)]
-        #[cfg_attr(
-            feature = "schema",
-            schemars(with = "String", extend("enum" = ["", "conversation", "code", "both", "summarize_from", "summarize_to"]))
-        )]
         mode: RewindMode,
         /// Instructions for a summary.
         instructions: Option<String>,
@@ -148,8 +140,6 @@ pub enum Entry {
 /// A user message line.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["text"] }, { "required": ["parts"] }])))]
 pub struct UserEntry {
     /// Unique in the session.
     pub id: String,
@@ -166,7 +156,6 @@ pub struct UserEntry {
 /// A model reply line.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AssistantEntry {
     /// Unique in the session.
     pub id: String,
@@ -192,8 +181,6 @@ pub struct AssistantEntry {
 /// A tool result line.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["output"] }, { "required": ["parts"] }])))]
 pub struct ToolEntry {
     /// The call with this result.
     pub call_id: String,
@@ -216,8 +203,6 @@ pub struct ToolEntry {
 /// A file that a command changed.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["text"] }, { "required": ["removed"] }])))]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
     /// Path below the session's folder.
@@ -231,7 +216,6 @@ pub struct Effect {
 
 /// Whether the agent may change a file in the chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileMode {
     #[default]

@@ -7,8 +7,6 @@ mod format;
 pub mod gist;
 pub mod matcher;
 mod recorded;
-#[cfg(feature = "schema")]
-pub mod schema;
 mod terms;
 
 pub use fact::{Fact, FactKind, Match};

@@ -11,7 +11,6 @@ use ctxbench_core::usage::Usage;
 /// Tokens as the provider counted them for one reply.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedUsage {
     /// Input tokens that were neither read from nor written to the prompt cache.
     #[serde(default)]
@@ -38,7 +37,6 @@ pub struct RecordedUsage {
 /// Identity of a recorded call, and what changes its price besides its tokens.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Billing {
     /// Name of the call, the same wherever a recording repeats it. A call is billed once. Absent if
     /// the recording does not identify it.
@@ -90,7 +88,6 @@ fn is_zero(n: &u64) -> bool {
 
 /// The initiator of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
     /// The program, because the context was nearly full.
@@ -102,7 +99,6 @@ pub enum Trigger {
 /// A compaction by the original program.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedCompaction {
     /// Context size before, in tokens.
     pub pre_tokens: Option<u64>,
@@ -124,7 +120,6 @@ pub struct RecordedCompaction {
 /// A billed request with a reply outside the session.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedCall {
     /// The provider's counters.
     pub usage: RecordedUsage,

@@ -5,7 +5,6 @@
 //! classifies the requests of the real program for a new case.
 
 pub mod case;
-mod changes;
 mod check;
 mod compare;
 mod outcome;
@@ -21,15 +20,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use ctxbench_core::engine::EngineOptions;
+use ctxbench_core::host::Event;
 use ctxbench_core::model;
-use ctxbench_core::{Engine, EngineOptions, Event, Model, Request, Strategy, agent};
+use ctxbench_core::{Engine, Model, Request, Strategy, agent};
 use ctxbench_provider::wire;
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use case::Cut;
 pub use case::{Case, CaseError};
-pub use changes::{Changes, changes};
 pub use compare::Difference;
 pub use products::find as replay_of;
 pub use shorten::shorten;

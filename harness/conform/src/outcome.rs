@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::RequestView;
 use crate::case::{CaseCompaction, Outcome};
-use ctxbench_core::host::TimedEvent;
-use ctxbench_core::{BlockKind, Event, Part};
+use ctxbench_core::host::{Event, TimedEvent};
+use ctxbench_core::{BlockKind, Part};
 use ctxbench_strategies::evidence::FileLists;
 
 use super::compare::{Difference, differs};

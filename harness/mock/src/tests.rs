@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::CallRef;
+use ctxbench_core::block::{CallRef, MessageId};
 use ctxbench_core::model::{Counting, find};
 use ctxbench_core::request::{ClearInputs, ClearTrigger, ServerEdit, Thread, Tools};
 use ctxbench_core::tokens::Size;
 use ctxbench_core::{
-    Block, BlockKind, Draft, MessageId, Model, ModelError, Part, Reply, Request, Role, StopReason,
-    Usage,
+    Block, BlockKind, Draft, Model, ModelError, Part, Reply, Request, Role, StopReason, Usage,
 };
 use ctxbench_os::post;
 use wiremock::matchers::method;

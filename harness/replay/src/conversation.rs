@@ -1,17 +1,19 @@
 //! Everything that a replay measures in one conversation, collected while it runs.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ctxbench_core::Millis;
 use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::request::{ErrorKind, Purpose};
+use ctxbench_core::{Block, Millis};
 use ctxbench_reports::record::{
     BackgroundRecord, CompactionRecord, FactLife, FactRecord, IntegrityFailure, RequestRecord,
     RequestStatus, RewindRecord, Rule, Status, TriggerRecord,
 };
 use ctxbench_util::plural::pluralize;
 
-use super::probe::NeedContexts;
+/// The context at each need, by fact and need. Of a need of the user's message, without this message.
+pub type NeedContexts = BTreeMap<(String, String), Arc<[Arc<Block>]>>;
 
 /// A conversation that its world measures and the replay takes at the end.
 #[derive(Clone, Debug, Default)]

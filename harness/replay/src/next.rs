@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use ctxbench_core::model;
+use ctxbench_core::request::Purpose;
 use ctxbench_core::strategy::Standing;
-use ctxbench_core::{Model, Purpose, Usage};
+use ctxbench_core::{Model, Usage};
 use ctxbench_reports::next::{NextCost, NextCosts, NextRow};
 use ctxbench_reports::record::Status;
 use ctxbench_scenarios::Scenario;

@@ -20,10 +20,9 @@ use ctxbench_reports::record::{
 use ctxbench_session::{Entry, RecordedUsage, Session, Surcharge};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
-use super::conversation::{Conversation, SharedConversation};
+use super::conversation::{Conversation, NeedContexts, SharedConversation};
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, SharedPrefix};
-use super::probe::NeedContexts;
 use super::recall::RecallTracker;
 use super::rewinds::Rewinds;
 use super::trace::Tracer;

@@ -10,8 +10,8 @@ use ctxbench_mock::summarise::Summariser;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_session::calibration::Calibrate;
 
+use crate::conversation::NeedContexts;
 use crate::memory::Prefixes;
-use crate::probe::NeedContexts;
 use crate::resume::Loading;
 use crate::watch::{Observations, Watch};
 

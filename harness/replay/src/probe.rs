@@ -15,9 +15,6 @@ use crate::facts::readable;
 use crate::options::Replayed;
 use crate::recording;
 
-/// The context at each need, by fact and need. Of a need of the user's message, without this message.
-pub type NeedContexts = BTreeMap<(String, String), Arc<[Arc<Block>]>>;
-
 /// Maximum length of the excerpt before and after the gap of a question, bytes.
 const EXCERPT: usize = 200;
 

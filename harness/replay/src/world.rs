@@ -6,11 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::block::MessageId;
 use ctxbench_core::compaction::tools::is_edit;
-use ctxbench_core::host::{Task, TimedEvent};
+use ctxbench_core::host::{Event, Task, TimedEvent};
+use ctxbench_core::request::{ErrorKind, Purpose};
 use ctxbench_core::{
-    Action, Block, ErrorKind, Event, Host, Incoming, MessageId, Millis, Model, ModelError, Part,
-    Purpose, Reply, Request, StopReason, ToolCall,
+    Action, Block, Host, Incoming, Millis, Model, ModelError, Part, Reply, Request, StopReason,
+    ToolCall,
 };
 
 use super::observer::{AnswerSource, Observer};

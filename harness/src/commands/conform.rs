@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use ctxbench_conform::{Case, CaseError, Changes, changes, replay, shorten};
+use ctxbench_conform::{Case, CaseError, replay, shorten};
 use ctxbench_util::files;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -60,8 +60,6 @@ struct ConformResults {
     /// Cases and requests of each agent and version.
     rows: BTreeMap<(String, String), [PassCount; 2]>,
     failures: Vec<CaseFailure>,
-    /// Changes between versions of a program.
-    changes: Vec<Changes>,
 }
 
 pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
@@ -70,7 +68,6 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
         bail!("{}: no case files (*.json) in it", args.dir.display());
     }
     let mut results = ConformResults::default();
-    let mut all = Vec::new();
     for f in &files {
         let name = f.display().to_string();
         let text = ctxbench_util::files::read_text(f).with_context(|| format!("reading {name}"))?;
@@ -79,9 +76,8 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
         if head["kind"] != "replay" {
             bail!("{name}: not a recorded case");
         }
-        all.extend(results.replay(&head, &text, name));
+        results.replay(&head, &text, name);
     }
-    results.changes = changes(&all);
     match args.json {
         true => super::print_json(&results.json())?,
         false => super::print(&results.table())?,
@@ -95,8 +91,8 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
 }
 
 impl ConformResults {
-    /// Runs a case. Returns it unless it cannot be used.
-    fn replay(&mut self, head: &Value, text: &str, file: String) -> Option<Case> {
+    /// Runs a case and counts its result.
+    fn replay(&mut self, head: &Value, text: &str, file: String) {
         let run = Case::parse(text, &file).and_then(|case| Ok((replay(&case)?, case)));
         let member = |name: &str| head[name].as_str().unwrap_or("?").to_string();
         // A file that cannot be run is counted, too.
@@ -112,7 +108,6 @@ impl ConformResults {
                     let (expected, got) = (d.expected, d.got);
                     CaseFailure { file, case: case.name.clone(), at, expected, got }
                 }));
-                Some(case)
             }
             Err(e) => {
                 cases.add(0, 1);
@@ -123,7 +118,6 @@ impl ConformResults {
                 };
                 let case = member("name");
                 self.failures.push(CaseFailure { file, case, at, expected, got });
-                None
             }
         }
     }
@@ -144,9 +138,6 @@ impl ConformResults {
         for f in &self.failures {
             let (expected, got) = shorten(&f.expected, &f.got);
             out += &format!("{}: {}: {}\n  - {expected}\n  + {got}\n", f.file, f.case, f.at);
-        }
-        for c in &self.changes {
-            out += &format!("{c}\n");
         }
         let mut line = |agent: &str, version: &str, [cases, requests]: [&dyn Display; 2]| {
             out += &format!("{agent:<15} {version:<18} {cases:>9} {requests:>12}\n");
@@ -169,7 +160,6 @@ impl ConformResults {
         let agents: Vec<Value> = self.rows.iter().map(row).collect();
         json!({
             "passed": self.failures.is_empty(), "agents": agents, "differences": self.failures,
-            "changes": self.changes,
         })
     }
 }

@@ -1,16 +1,15 @@
 //! `ctxbench gate` and `ctxbench compare`: compare results with a baseline or with other results.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_reports::{self as reports, Outcome, ReadError};
+use ctxbench_util::files;
 use ctxbench_util::plural::pluralize;
-use ctxbench_util::{files, nearest};
 
-use super::{CheckFailed, specs};
+use super::CheckFailed;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -61,8 +60,6 @@ pub(crate) struct GateArgs {
 Examples:
   ctxbench compare before after --markdown
       Write a table for a pull request
-  ctxbench compare a b --map codex=codex:auto_compact_limit=90k
-      Compare two settings of a strategy
 ")]
 pub(crate) struct CompareArgs {
     /// Folder or results.json of the base
@@ -72,10 +69,6 @@ pub(crate) struct CompareArgs {
     /// Print Markdown instead of text
     #[arg(long)]
     markdown: bool,
-    /// Compare a strategy of the base with another one of the change, such as
-    /// codex=codex:auto_compact_limit=90k (repeat)
-    #[arg(long, value_name = "BASE=NEW")]
-    map: Vec<String>,
 }
 
 pub(crate) fn gate(args: &GateArgs) -> anyhow::Result<()> {
@@ -202,9 +195,7 @@ fn broken_rows(results: &Results) -> Vec<String> {
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     [&args.base, &args.new].into_iter().try_for_each(|path| reports::check_finished(path))?;
-    let mut base = reports::read_figures(&args.base)?;
-    let mut new = reports::read_figures(&args.new)?;
-    let called = mapped(&args.map, &mut base, &mut new)?;
+    let (base, new) = (reports::read_figures(&args.base)?, reports::read_figures(&args.new)?);
     let yardstick = reports::record::yardstick::from_results;
     let other = reports::record::yardstick::differences(&yardstick(&base), &yardstick(&new));
     if !other.is_empty() {
@@ -214,75 +205,5 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
             other.join("; ")
         );
     }
-    let c = reports::compare(&base, &new, &called);
-    super::print(&c.to_text(args.markdown))
-}
-
-/// Renames strategies of the base according to `--map`. Returns the base labels by new label.
-fn mapped(
-    pairs: &[String],
-    base: &mut Results,
-    new: &mut Results,
-) -> anyhow::Result<BTreeMap<String, String>> {
-    let (old, fresh) = (labels(base), labels(new));
-    let mut renamed: BTreeMap<String, String> = BTreeMap::new();
-    let mut called = BTreeMap::new();
-    for pair in pairs {
-        let (from, to) = map(pair, &old, &fresh)?;
-        if let Some(other) = renamed.insert(from.clone(), to.clone()) {
-            bail!("--map {pair}: {from} is already compared with {other}; remove one of the two");
-        }
-        if let Some(other) = called.insert(to.clone(), from) {
-            bail!("--map {pair}: {other} is already compared with {to}; remove one of the two");
-        }
-    }
-    // Drop rows that no longer have a counterpart after the renaming.
-    base.runs.retain(|r| {
-        let label = &r.strategy.label;
-        renamed.contains_key(label) || !called.contains_key(label)
-    });
-    new.runs.retain(|r| {
-        let label = &r.strategy.label;
-        called.contains_key(label) || !renamed.contains_key(label)
-    });
-    for run in &mut base.runs {
-        if let Some(to) = renamed.get(&run.strategy.label) {
-            run.strategy.label.clone_from(to);
-        }
-    }
-    Ok(called)
-}
-
-fn labels(results: &Results) -> BTreeSet<String> {
-    results.runs.iter().map(|r| r.strategy.label.clone()).collect()
-}
-
-/// Returns the two labels of an `OLD=NEW` pair.
-fn map(
-    pair: &str,
-    old: &BTreeSet<String>,
-    fresh: &BTreeSet<String>,
-) -> anyhow::Result<(String, String)> {
-    let known = |text: &str, all: &BTreeSet<String>| {
-        let label = specs::parse_one(text).map_or_else(|_| text.to_string(), |spec| spec.label());
-        [text.to_string(), label].into_iter().find(|l| all.contains(l))
-    };
-    // Settings also contain `=`. Prefer a split where both sides are labels, then one where one
-    // side is.
-    let parts = || pair.match_indices('=').map(|(at, _)| (&pair[..at], &pair[at + 1..]));
-    let sides = || parts().map(|(from, to)| (from, known(from, old), to, known(to, fresh)));
-    if let Some(both) = sides().find_map(|(_, from, _, to)| from.zip(to)) {
-        return Ok(both);
-    }
-    let one = sides().find(|(_, from, _, to)| from.is_some() || to.is_some()).or(sides().next());
-    let Some((from, known_from, to, _)) = one else {
-        bail!("--map {pair}: expected BASE=NEW, such as codex=codex:auto_compact_limit=90k");
-    };
-    let (which, name, all) = match known_from {
-        None => ("first", from, old),
-        Some(_) => ("second", to, fresh),
-    };
-    let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    let hint = nearest::hint(name, &all);
-    bail!("--map {pair}: the {which} results have no row of `{name}`; {hint}")
+    super::print(&reports::compare(&base, &new).to_text(args.markdown))
 }

@@ -29,7 +29,7 @@ Examples:
 pub(crate) struct ReportArgs {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Format (repeat): table, markdown, html, csv, json, sqlite, svg, junit
+    /// Format (repeat): table, markdown, html, csv, json, sqlite, svg
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Vec<String>,
     /// Folder for the files (default: standard output, for a format of one file)

@@ -5,10 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use clap::builder::PossibleValuesParser;
 use ctxbench_agents::serve::{FaultPlan, ReplyScript, ServeOptions, Server};
 use ctxbench_os::Signals;
-use ctxbench_provider::wire::apis;
 use ctxbench_util::files;
 
 #[derive(clap::Args)]
@@ -23,9 +21,6 @@ Examples:
       Replay a scenario and refuse the third request
 ")]
 pub(crate) struct ServeArgs {
-    /// Provider API [default: all]
-    #[arg(long, value_parser = PossibleValuesParser::new(apis().iter().map(|a| a.name)))]
-    provider: Option<String>,
     /// Port on 127.0.0.1; 0 = any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -64,7 +59,6 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<()> {
         }
     };
     let options = ServeOptions {
-        api: args.provider.and_then(|p| apis().into_iter().find(|a| a.name == p)),
         port: args.port,
         speaker: args.script.as_deref().map(script).transpose()?.map(|s| Box::new(s) as _),
         faults: args.fault,

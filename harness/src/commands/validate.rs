@@ -344,8 +344,4 @@ fn counts(out: &mut String, v: &Validated) {
         b.provider,
         b.ours
     );
-    let per_block = b.fit.map_or("n/a".to_string(), |f| {
-        format!("provider = {:.3} · ours + {:.1} per content block", f.factor, f.per_block)
-    });
-    let _ = writeln!(out, "    least squares: {per_block}");
 }

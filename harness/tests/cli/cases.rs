@@ -1,8 +1,8 @@
-//! Recorded cases as files: shared items, and differences between versions.
+//! Recorded cases as files: shared items, and versions that no case knows.
 
 use std::collections::HashMap;
 
-use crate::common::{CommandFolder, data};
+use crate::common::data;
 use ctxbench_conform::{Case, replay};
 use serde_json::{Value, json};
 
@@ -89,78 +89,6 @@ fn missing_items_are_refused_with_their_position() {
     refused("", "numbers below 0", &|c| c["items"] = json!([]));
     let invalid = "requests[0]: invalid type: map, expected a sequence";
     refused(invalid, "", &|c| c["requests"][0]["items"] = json!({}));
-}
-
-/// Puts a case into a folder of cases under a version and a name.
-fn write_case(here: &CommandFolder, version: &str, name: &str, change: impl FnOnce(&mut Value)) {
-    let mut case = load(CODEX);
-    case["version"] = version.into();
-    case["name"] = name.into();
-    change(&mut case);
-    here.write(&format!("cases/codex/{version}/{name}.json"), case.to_string());
-}
-
-#[test]
-fn differences_between_versions_are_printed() {
-    let here = CommandFolder::new();
-    write_case(&here, "0.169.0", "one", |_| {});
-    write_case(&here, "0.169.0", "two", |_| {});
-    write_case(&here, "0.169.0", "gone", |_| {});
-    // Ten comes after nine.
-    for name in ["one", "two"] {
-        write_case(&here, "0.1000.0", name, |c| {
-            *c = shared(c.clone(), true);
-            c["constants"]["summary_prompt_bytes"] = 512.into();
-            c["fixed"][3]["count"] = 9.into();
-            if name == "two" {
-                c["settings"]["auto_compact_token_limit"] = 6000.into();
-                c["requests"].as_array_mut().unwrap().truncate(2);
-                c["requests"][1]["purpose"] = "summary".into();
-            }
-        });
-    }
-    write_case(&here, "0.1000.0", "new", |_| {});
-    let out = here.run("conform cases").fails_with(1).stdout;
-    let want = "\
-codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
-  in every session: constants.summary_prompt_bytes: 426 → 512
-  in every session: fixed.tools[0]: 8 → 9
-  two: settings.auto_compact_token_limit: 5000 → 6000
-  two: requests: 6 → 2
-  two: 1 of 2 requests differ: 2
-  two: first, request 2: purpose: \"sample\" → \"summary\"
-  only of 0.169.0: gone
-  only of 0.1000.0: new
-";
-    assert!(out.contains(want), "{out}");
-    // Text that did not change is not repeated, and the table comes last.
-    let table = out.find("agent           version").unwrap();
-    assert!(table > out.find(want).unwrap());
-    let json = here.run("conform cases --json").fails_with(1).json();
-    let changes = &json["changes"][0];
-    assert_eq!((&changes["from"], &changes["to"]), (&json!("0.169.0"), &json!("0.1000.0")));
-    assert_eq!(changes["everywhere"].as_array().unwrap().len(), 2);
-    assert_eq!(changes["cases"]["two"].as_array().unwrap().len(), 4);
-    // A single version has no changes.
-    let alone = here.run("conform cases/codex/0.169.0").ok().stdout;
-    assert!(!alone.contains('→'), "{alone}");
-}
-
-#[test]
-fn recorded_codex_versions_differ_as_documented() {
-    let here = CommandFolder::new();
-    let out = here.run(&format!("conform {}", data("conformance/codex").display())).ok().stdout;
-    let of = |from: &str| {
-        let begin = out.find(&format!("codex {from} → ")).unwrap_or_else(|| panic!("{out}"));
-        out[begin..].split("\ncodex ").next().unwrap().to_string()
-    };
-    assert!(of("0.63.0").contains("codex 0.63.0 → 0.104.0"), "{out}");
-    let newest = of("0.104.0");
-    assert!(newest.contains("0.104.0 → 0.169.0"), "{out}");
-    // Tools, and the requests of a session that 0.169 compacts later.
-    assert!(newest.contains("in every session: fixed.tools[0]: 5 → 8"), "{newest}");
-    assert!(newest.contains("g_default_limit: requests: 5 → 4"), "{newest}");
-    assert!(newest.contains("purpose: \"summary\" → \"sample\""), "{newest}");
 }
 
 #[test]

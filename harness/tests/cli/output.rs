@@ -1,6 +1,9 @@
 //! What a run prints: one table of at most 80 columns, with failures and what decides before it.
 
+use std::collections::BTreeSet;
+
 use crate::common::{CommandFolder, Output};
+use ctxbench_strategies::Spec;
 
 /// Checks the size of the whole output at 80 columns.
 #[track_caller]
@@ -16,10 +19,11 @@ fn is_no_note(line: &&str) -> bool {
 }
 
 #[test]
-fn default_run_is_one_table_on_one_screen() {
+fn default_run_is_one_table_on_one_screen_and_has_rows_of_every_strategy() {
     let here = CommandFolder::new();
-    let out = here.run("--transport direct").ok();
+    let out = here.run("").ok();
     assert_short(&out);
+    out.stderr_contains(&["ctxbench-out/index.html"]);
     out.prints(&[
         "login-bug-marathon: ",
         " compactions\n",
@@ -33,6 +37,31 @@ fn default_run_is_one_table_on_one_screen() {
     assert_eq!(body(&report.stdout), body(&out.stdout));
     let first = out.stdout.lines().next().unwrap();
     assert!(first.starts_with("ctxbench ") && first.ends_with(" s"), "{first}");
+    let details = here.run("report ctxbench-out --details").ok();
+    let strategies: Vec<String> = Spec::defaults().iter().map(Spec::label).collect();
+    for name in &strategies {
+        let is_row = |l: &str| l.starts_with(name.as_str());
+        assert!(details.stdout.lines().any(is_row), "the table lacks {name}");
+    }
+    let rows = here.csv("ctxbench-out/summary.csv");
+    for scenario in ["login-bug", "login-bug-marathon", "login-bug-tight"] {
+        details.prints(&[&format!("── {scenario}: ")]);
+        let rows: Vec<_> = rows.iter().filter(|r| r["scenario"] == scenario).collect();
+        let of: BTreeSet<&String> = rows.iter().map(|r| &r["strategy"]).collect();
+        assert_eq!(of, strategies.iter().collect(), "{scenario}");
+        let reference = rows.iter().find(|r| r["strategy"] == "reference").unwrap();
+        assert_eq!(reference["status"], "completed", "{scenario}");
+        let number = |column: &str| reference[column].parse::<f64>().unwrap();
+        let figures = ["prefix_stability", "saved_pct"].map(number);
+        assert_eq!(figures, [1.0, 0.0], "{scenario}");
+    }
+    // Every strategy compacts several times in the long session, except three: the reference, none,
+    // and Aider as released, which fails before.
+    for row in rows.iter().filter(|r| r["scenario"] == "login-bug-marathon") {
+        let n: u64 = row["compactions"].parse().unwrap();
+        let is_without = ["reference", "none", "aider"].contains(&&*row["strategy"]);
+        assert_eq!(n >= 3, !is_without, "{}: {n}", row["strategy"]);
+    }
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn serve_exits_with_0_on_a_signal() {
             continue;
         }
         let here = CommandFolder::new();
-        let mut server = Serving::run(&here, "serve --provider openai --script login-bug");
+        let mut server = Serving::run(&here, "serve --script login-bug");
         signal(name, &server.child);
         assert_eq!(server.child.wait().unwrap().code(), Some(0), "SIG{name}");
         let rest = std::io::read_to_string(&mut server.out).unwrap();

@@ -1,7 +1,8 @@
 //! Checks that our implementation compacts at the same points as the recorded product. If it does
 //! not, results with other settings do not apply to the product.
 
-use ctxbench_core::{CompactionKind, Purpose};
+use ctxbench_core::CompactionKind;
+use ctxbench_core::request::Purpose;
 
 use crate::fmt;
 use crate::record::{RequestRecord, RunRecord, Status};

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::{Check, GateReport, Outcome};
-use crate::junit::{self, Case, TestVerdict};
+use crate::junit::{self, Case};
 use crate::{fmt, grid, markdown};
 
 impl GateReport {
@@ -45,17 +45,14 @@ impl GateReport {
         let mut suites: Vec<(String, Vec<Case>)> = Vec::new();
         let fault = |(i, text): (usize, &String)| Case {
             name: format!("fault {}", i + 1),
-            verdict: failed(text),
+            failure: Some(text.clone()),
         };
         if !self.faults.is_empty() {
             suites.push(("gate".into(), self.faults.iter().enumerate().map(fault).collect()));
         }
         for check in self.checks.iter().filter(|c| c.outcome != Outcome::Noted) {
-            let verdict = match check.outcome {
-                Outcome::Fail => failed(&check.reason),
-                _ => TestVerdict::Ok,
-            };
-            let case = Case { name: check.metric.clone(), verdict };
+            let failure = (check.outcome == Outcome::Fail).then(|| check.reason.clone());
+            let case = Case { name: check.metric.clone(), failure };
             match suites.last_mut().filter(|(row, _)| *row == check.row) {
                 Some((_, cases)) => cases.push(case),
                 None => suites.push((check.row.clone(), vec![case])),
@@ -89,10 +86,6 @@ impl GateReport {
 /// Escapes line breaks, which end a message, and `%`, which begins an escape.
 fn escaped(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-fn failed(text: &str) -> TestVerdict {
-    TestVerdict::Failed { kind: "gate", message: text.into(), text: text.into() }
 }
 
 #[cfg(test)]

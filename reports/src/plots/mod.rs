@@ -15,8 +15,7 @@ pub use palette::Hues;
 pub(crate) use palette::{Colors, colors};
 
 use crate::error::ReportError;
-use crate::formats::Artifact;
-use crate::stored::{Files, StoredResults};
+use crate::stored::{Artifact, Files, StoredResults};
 use crate::sweep::Sweeps;
 use crate::terms::{Terms, terms};
 use crate::view;
@@ -96,8 +95,8 @@ fn failed(e: Fault) -> ReportError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::Artifact;
     use crate::record::Results;
+    use crate::stored::Artifact;
     use crate::testing;
     use ctxbench_core::strategy::Standing;
 

@@ -7,6 +7,7 @@ use super::PLAN;
 use super::bootstrap::{self, Interval};
 use super::runs::RunPair;
 use super::verdict::{self, Sample, Verdict};
+use crate::fmt;
 use crate::metrics::{Metric, Unit, judged};
 
 /// Tolerance for sums of the same dollars in another order.
@@ -120,9 +121,20 @@ impl Figure {
                 mean.abs().max((to / from - 1.0).abs() * 100.0) < NOTHING
             }
             (Scale::Difference, Unit::Percent) => mean.abs() < NOTHING,
-            _ => super::show::format_change(self, metric, mean) == "±0",
+            _ => format_change(self, metric, mean) == "±0",
         }
     }
+}
+
+/// Formats a change in the scale of a figure, with sign and unit.
+pub(super) fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
+    let (text, unit) = match figure.scale {
+        Scale::Ratio => (fmt::signed(x, fmt::pct), " %"),
+        Scale::Difference => {
+            (fmt::signed(x, |x| metric.unit.format_value(x)), metric.unit.of_change())
+        }
+    };
+    if text == "±0" { text } else { text + unit }
 }
 
 /// Values of one metric in one session.

@@ -2,7 +2,7 @@
 
 use crate::record::Results;
 
-use super::figures::Scale;
+use super::figures::{Scale, format_change};
 use super::verdict::MIN_SESSIONS;
 use super::{Differences, Figure, StrategyDifference, Verdict, judged};
 use crate::fmt;
@@ -92,17 +92,6 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
 /// Mean change with sign and unit.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
     fmt::known(figure.mean, |x| format_change(figure, metric, x))
-}
-
-/// Formats a change in the scale of a figure, with sign and unit.
-pub(super) fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
-    let (text, unit) = match figure.scale {
-        Scale::Ratio => (fmt::signed(x, fmt::pct), " %"),
-        Scale::Difference => {
-            (fmt::signed(x, |x| metric.unit.format_value(x)), metric.unit.of_change())
-        }
-    };
-    if text == "±0" { text } else { text + unit }
 }
 
 /// Difference between two rows, from their mean changes against one baseline, which also determine

@@ -1,6 +1,7 @@
 //! Replays in this process, for calculations by hand with o200k token counts.
 
-use ctxbench_core::{Purpose, model};
+use ctxbench_core::model;
+use ctxbench_core::request::Purpose;
 use ctxbench_replay::{FullReplay, Options, replay_in_full};
 use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use ctxbench_core::compaction::text_argument;
+use ctxbench_core::request::ErrorKind;
 use ctxbench_core::{
-    Action, ErrorKind, Host, Incoming, ModelError, Part, Reply, Request, ToolCall, async_trait,
+    Action, Host, Incoming, ModelError, Part, Reply, Request, ToolCall, async_trait,
 };
 use ctxbench_kit::checkpoint::{EditCheckpoints, Snapshots};
 use ctxbench_provider::wire;

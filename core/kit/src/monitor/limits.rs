@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use ctxbench_core::{Block, Millis, Purpose, Reply, Request, Usage, model};
+use ctxbench_core::request::Purpose;
+use ctxbench_core::{Block, Millis, Reply, Request, Usage, model};
 use ctxbench_util::calendar::iso;
 
 /// The period of a limit. Days and months are in UTC.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::{Millis, ModelError, Purpose, Reply, Request, Usage, model};
+use ctxbench_core::request::Purpose;
+use ctxbench_core::{Millis, ModelError, Reply, Request, Usage, model};
 
 /// The origin of a request (docs/sources/opentelemetry.md §5, `query_source`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ctxbench_core::model::Provider;
-use ctxbench_core::{Draft, ErrorKind, Model, Part, Reply, StopReason, Usage};
+use ctxbench_core::request::ErrorKind;
+use ctxbench_core::{Draft, Model, Part, Reply, StopReason, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -4,8 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use ctxbench_core::block::MessageId;
 use ctxbench_core::engine::Fixed;
-use ctxbench_core::{Block, BlockKind, Draft, MessageId, Part, Role};
+use ctxbench_core::{Block, BlockKind, Draft, Part, Role};
 use ctxbench_provider::{Item, Prompt};
 use ctxbench_session::fact::Fact;
 use ctxbench_session::{Entry, Session, UserEntry};

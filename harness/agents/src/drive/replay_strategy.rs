@@ -8,12 +8,13 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{BlockForm, Origin};
+use ctxbench_core::block::{BlockForm, MessageId, Origin};
+use ctxbench_core::host::Event;
 use ctxbench_core::settings::Settings;
 use ctxbench_core::strategy::Unsupported;
 use ctxbench_core::{
-    Block, BlockKind, CompactionKind, Draft, Engine, Event, Flow, Incoming, MessageId, ModelError,
-    Phase, Request, Role, Strategy, tokens,
+    Block, BlockKind, CompactionKind, Draft, Engine, Flow, Incoming, ModelError, Phase, Request,
+    Role, Strategy, tokens,
 };
 use ctxbench_provider::{Item, Prompt};
 use ctxbench_strategies::Spec;

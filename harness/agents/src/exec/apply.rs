@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
-use ctxbench_core::block::{BlockForm, Origin, is_system};
-use ctxbench_core::{Block, BlockKind, CompactionKind, Draft, Engine, MessageId, Part, Role};
+use ctxbench_core::block::{BlockForm, MessageId, Origin, is_system};
+use ctxbench_core::{Block, BlockKind, CompactionKind, Draft, Engine, Part, Role};
 use ctxbench_strategies::names::intern;
 use serde_json::json;
 use serde_json::value::RawValue;

@@ -2,12 +2,10 @@
 //! output.
 
 use async_trait::async_trait;
+use ctxbench_core::block::MessageId;
 use ctxbench_core::host::RewindMode;
-use ctxbench_core::strategy::{Manual, Standing, Unsupported};
-use ctxbench_core::{
-    Draft, Engine, Flow, Incoming, MessageId, Millis, ModelError, Reply, ReplyFlow, Request,
-    Strategy,
-};
+use ctxbench_core::strategy::{Manual, ReplyFlow, Standing, Unsupported};
+use ctxbench_core::{Draft, Engine, Flow, Incoming, Millis, ModelError, Reply, Request, Strategy};
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::{

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use ctxbench_core::block::MessageId;
 use ctxbench_core::host::Task;
 use ctxbench_core::usage::Ttl;
-use ctxbench_core::{Block, MessageId, Phase, Request};
+use ctxbench_core::{Block, Phase, Request};
 use serde_json::{Map, Value};
 
 use super::dialect::Dialect;

@@ -7,7 +7,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, header};
 use ctxbench_core::model;
-use ctxbench_core::{BlockKind, Draft, ErrorKind, Model, ModelError, Role};
+use ctxbench_core::request::ErrorKind;
+use ctxbench_core::{BlockKind, Draft, Model, ModelError, Role};
 use ctxbench_provider::wire::{self, Api, Endpoint, ReplyOptions, Wire, detect_api};
 use ctxbench_provider::{Item, Prompt, WireError};
 use ctxbench_util::escapes;
@@ -25,7 +26,6 @@ use ctxbench_os::accept::{foreign, response};
 pub const FAULT_HEADER: &str = "x-ctxbench-fault";
 
 pub(super) struct HandlerState {
-    pub(super) api: Option<Api>,
     pub(super) body_limit: usize,
     /// Instead of every model's own, tokens.
     pub(super) window: Option<u64>,
@@ -55,7 +55,7 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
         return response(426, "text/plain", Body::empty());
     }
     let speaker = detect_api(&path, &|name| request.headers().contains_key(name));
-    let api = match route(None, request.method().as_str(), &path, speaker) {
+    let api = match route(request.method().as_str(), &path, speaker) {
         Ok(Route::Of(wire, _)) => wire.api,
         _ => speaker,
     };
@@ -119,7 +119,7 @@ async fn answer(
         return Err(refusal(api, 403, why));
     }
     let method = request.method().to_string();
-    let (wire, compact) = match route(shared.api, &method, path, api) {
+    let (wire, compact) = match route(&method, path, api) {
         Ok(Route::Models) => {
             let all = models_of(api).map(|m| (api.model)(m, shared.window)).collect();
             return Ok(json((api.model_list)(all).to_string()));

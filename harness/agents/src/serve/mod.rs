@@ -28,7 +28,6 @@ use axum::body::Body;
 use axum::http::Request;
 use ctxbench_core::Millis;
 use ctxbench_mock::summarise::Summariser;
-use ctxbench_provider::wire::Api;
 use ctxbench_session::fact::Fact;
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
@@ -56,8 +55,6 @@ pub fn wall_clock() -> Clock {
 }
 
 pub struct ServeOptions {
-    /// Provider with the routes to serve; `None` = all providers.
-    pub api: Option<Api>,
     /// Port on loopback; 0 = any free one.
     pub port: u16,
     /// Speaker that decides the replies; `None` = replies describe the request.
@@ -78,7 +75,6 @@ pub struct ServeOptions {
 impl Default for ServeOptions {
     fn default() -> Self {
         ServeOptions {
-            api: None,
             port: 0,
             speaker: None,
             summariser: Summariser::default(),
@@ -101,7 +97,6 @@ pub struct Server {
 
 fn shared(options: ServeOptions) -> Arc<handle::HandlerState> {
     Arc::new(handle::HandlerState {
-        api: options.api,
         body_limit: options.body_limit,
         window: options.window,
         clock: options.clock.clone(),

@@ -11,29 +11,25 @@ pub(super) enum Route<'a> {
     Model(&'a str),
 }
 
-/// Returns the route of a request, else the status and message of its refusal. Several providers list their models at the same path; `speaker`
-/// = the API that the client speaks.
+/// Returns the route of a request, else the status and message of its refusal. Several providers list
+/// their models at the same path; `speaker` is the API that the client speaks.
 pub(super) fn route<'a>(
-    served: Option<Api>,
     method: &str,
     path: &'a str,
     speaker: Api,
 ) -> Result<Route<'a>, (u16, String)> {
     let known = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
-    let own = |w: &Wire| Some((w.api, Route::Of(w, (w.endpoint)(known)?)));
+    let own = |w: &Wire| Some(Route::Of(w, (w.endpoint)(known)?));
     let listed = || match speaker.model_in(known)? {
         "" => Some(Route::Models),
         name => Some(Route::Model(name)),
     };
-    let found = ALL.iter().find_map(own).or_else(|| Some((speaker, listed()?)));
-    match found.filter(|(asked, _)| served.is_none_or(|s| *s == **asked)) {
-        None => Err((404, format!("{method} {path} does not exist here"))),
-        Some((_, route)) => {
-            let wanted = if matches!(route, Route::Of(..)) { "POST" } else { "GET" };
-            let refused = || (405, format!("{path} takes {wanted}, not {method}"));
-            (method == wanted).then_some(route).ok_or_else(refused)
-        }
-    }
+    let Some(route) = ALL.iter().find_map(own).or_else(listed) else {
+        return Err((404, format!("{method} {path} does not exist here")));
+    };
+    let wanted = if matches!(route, Route::Of(..)) { "POST" } else { "GET" };
+    let refused = || (405, format!("{path} takes {wanted}, not {method}"));
+    (method == wanted).then_some(route).ok_or_else(refused)
 }
 
 #[cfg(test)]
@@ -44,19 +40,17 @@ mod tests {
     #[test]
     fn each_provider_has_its_paths() {
         let messages = find("anthropic-messages").unwrap();
-        let (anthropic, openai) = (messages.api, find("openai-chat").unwrap().api);
+        let openai = find("openai-chat").unwrap().api;
         let reply = || Ok(Route::Of(messages, Endpoint::Reply));
-        for (served, method, path, is) in [
-            (None, "POST", "/v1/messages", reply()),
-            (None, "POST", "/v1/messages/", reply()),
-            (None, "GET", "/v1/messages", Err(405)),
-            (None, "GET", "/v1/models/gpt-5.5", Ok(Route::Model("gpt-5.5"))),
-            (None, "POST", "/v1/embeddings", Err(404)),
-            (Some(openai), "GET", "/v1/models", Ok(Route::Models)),
-            (Some(anthropic), "GET", "/v1/models", Err(404)),
-            (Some(anthropic), "POST", "/v1/responses", Err(404)),
+        for (method, path, is) in [
+            ("POST", "/v1/messages", reply()),
+            ("POST", "/v1/messages/", reply()),
+            ("GET", "/v1/messages", Err(405)),
+            ("GET", "/v1/models/gpt-5.5", Ok(Route::Model("gpt-5.5"))),
+            ("POST", "/v1/embeddings", Err(404)),
+            ("GET", "/v1/models", Ok(Route::Models)),
         ] {
-            let route = route(served, method, path, openai).map_err(|(status, _)| status);
+            let route = route(method, path, openai).map_err(|(status, _)| status);
             assert_eq!(route, is, "{method} {path}");
         }
     }

@@ -6,7 +6,8 @@ mod request;
 use std::collections::BTreeMap;
 
 use ctxbench_core::model::Provider;
-use ctxbench_core::{Model, Purpose, Role};
+use ctxbench_core::request::Purpose;
+use ctxbench_core::{Model, Role};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

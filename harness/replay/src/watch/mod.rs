@@ -7,7 +7,8 @@ pub mod otel;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ctxbench_core::{Millis, Model, ModelError, Purpose, Reply, Request};
+use ctxbench_core::request::Purpose;
+use ctxbench_core::{Millis, Model, ModelError, Reply, Request};
 use ctxbench_kit::monitor::{SessionMeter, SpendGuard, SpendLimit, status_line};
 
 use ctxbench_mock::{Door, PlannedReply};
