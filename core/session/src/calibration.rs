@@ -238,7 +238,7 @@ pub fn counted_factor<'a>(
     };
     let (low, high) = (quantile(0.25), quantile(0.75));
     let differs = low >= MIN_EXCESS || high <= MAX_LESS;
-    if points.len() >= MIN_STEPS && differs && high <= MAX_SPREAD * low {
+    if points.len() >= MIN_STEPS && differs && high < MAX_SPREAD * low {
         return quantile(0.5);
     }
     let whole = |s: &&CalibrationStep<'_>| s.grown.is_some_and(|g| g > -(s.prompt as i64 / 10));
@@ -325,6 +325,7 @@ mod tests {
         assert_eq!(factor(&|step| explained + step * 200), 1.0, "not in proportion");
         let lower = factor(&|step| if step % 2 == 0 { explained } else { explained * 9 / 10 });
         assert!((lower - 0.95).abs() < 0.01, "{lower}");
+        assert_eq!(factor(&|_| 0), 0.8, "a prompt of one size tells no factor, least of all 0");
     }
 
     #[test]

@@ -162,7 +162,8 @@ impl Counting {
 
     /// Returns the tokens of text outside blocks: tool definitions.
     pub fn text(&self, o200k: u64) -> u64 {
-        (self.per_token * o200k as f64).round() as u64
+        // Half up. `round` is a call where the processor may lack it.
+        (self.per_token * o200k as f64 + 0.5) as u64
     }
 
     /// Returns the tokens of a block of a size.
@@ -227,6 +228,16 @@ mod tests {
     fn describe_has_the_measured_error() {
         assert!(Counting::CLAUDE.describe().ends_with("2.3 %, of its end -13 to +1 %"));
         assert_eq!(Counting::O200K.for_visible_text(), Counting::O200K);
+    }
+
+    #[test]
+    fn text_is_rounded_half_up() {
+        for counting in [Counting::O200K, Counting::CLAUDE, Counting::CLAUDE_4_7] {
+            for n in 0..300_000 {
+                let exact = counting.per_token * n as f64;
+                assert_eq!(counting.text(n), exact.round() as u64, "{n} × {}", counting.per_token);
+            }
+        }
     }
 
     #[test]

@@ -96,12 +96,8 @@ fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
     let mut out = Fixed::default();
     if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
         // A subagent's size is estimated from its counters and may exceed the limit of a file.
-        let n = n.min(bounds::FILLER_TOKENS);
-        out.base.push(block(
-            BlockKind::Base,
-            Role::System,
-            text_of(counted_by(session, model, calibrate).fitting(n)),
-        ));
+        let n = counted_by(session, model, calibrate).fitting(n).min(bounds::FILLER_TOKENS);
+        out.base.push(block(BlockKind::Base, Role::System, text_of(n)));
     }
     // Entries of a subagent do not belong to the main conversation. In the session of a subagent,
     // its entries are not marked.

@@ -5,11 +5,9 @@
 //! A list states nothing: its terms do not follow each other as they do in the session. The limits
 //! were chosen on three recordings with real summaries; see docs/recall.md.
 
-use std::collections::HashSet;
-
 use ctxbench_core::tokens::content_hash;
 use ctxbench_session::fact::fold;
-use rapidhash::RapidHashSet;
+use rapidhash::RapidHashSet as HashSet;
 
 /// Number of bytes on each side of a literal that count as near it.
 const SPAN: usize = 100;
@@ -51,7 +49,7 @@ const TERMS_FOR_ALONE: usize = 10;
 
 /// Usual pairs: a short and another word that follow each other in the texts of a session.
 #[derive(Debug, Default)]
-pub(super) struct Usage(RapidHashSet<u32>);
+pub(super) struct Usage(HashSet<u32>);
 
 impl Usage {
     pub(super) fn add(&mut self, text: &str) {

@@ -1,6 +1,5 @@
 //! Lines of a recording, and access to their fields.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -10,6 +9,7 @@ pub(super) use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use ctxbench_formats::lines::{LineReader, path_to_last};
 pub(super) use ctxbench_formats::{object_of, str_of};
 use ctxbench_util::plural::pluralize;
+use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 use serde::de::IgnoredAny;
 use serde_json::{Error, Map, Value};
 

@@ -5,11 +5,14 @@
 //! languages are alike; only the choice of a heading depends on words.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use ctxbench_core::tokens::{content_hash, o200k};
 use ctxbench_provider::Prompt;
+use ctxbench_util::lru_map::LruMap;
+use rapidhash::RapidHashMap as HashMap;
 use serde_json::Value;
 
 use super::headings::{heading_of, headings};
@@ -62,9 +65,10 @@ pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
     let rank = |s: &Sentence<'_>| s.weight / (1.0 + s.text.len() as f32 / 600.0);
     found.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then(a.order.cmp(&b.order)));
     let headings = headings(&request.instruction);
+    let lower: Vec<String> = headings.iter().map(|h| h.to_lowercase()).collect();
     let heading = |s: &Sentence<'_>| {
         let same = headings.iter().position(|h| h == s.under);
-        same.unwrap_or_else(|| heading_of(&headings, s.who, &s.text))
+        same.unwrap_or_else(|| heading_of(&lower, s.who, &s.text))
     };
     let lines = found.iter().map(|s| ((heading(s), s.order), s.line()));
     let limit = budget(request.segments.iter().map(|s| s.text.len()).sum(), max_tokens);
@@ -135,6 +139,7 @@ struct Sentence<'a> {
     who: Author,
     /// Heading of the earlier summary that contains it, or nothing.
     under: &'a str,
+    words: Rc<[u64]>,
     weight: f32,
     order: usize,
 }
@@ -230,20 +235,17 @@ impl<'a> Ranker<'a> {
 
     /// Adds a sentence, or raises the weight of an equal one.
     fn push(&mut self, who: Author, text: Cow<'a, str>, weight: f32, order: usize) {
-        let letters = text.chars().filter(|c| c.is_alphanumeric());
-        let letters: String = letters.flat_map(char::to_lowercase).collect();
-        if letters.len() < 4 {
-            return;
-        }
-        let weight = weight + 0.35 * literals(&text) as f32;
-        match self.seen.entry(content_hash(letters.as_bytes())) {
+        let (Some(letters), literals, words) = traits(&text) else { return };
+        let weight = weight + 0.35 * literals;
+        match self.seen.entry(letters) {
             Entry::Occupied(old) => {
                 let old = &mut self.sentences[*old.get()];
                 old.weight = old.weight.max(weight) + 0.1;
             }
             Entry::Vacant(new) => {
                 new.insert(self.sentences.len());
-                self.sentences.push(Sentence { text, who, under: self.under, weight, order });
+                let under = self.under;
+                self.sentences.push(Sentence { text, who, under, words, weight, order });
             }
         }
     }
@@ -251,19 +253,18 @@ impl<'a> Ranker<'a> {
     /// Adds the weight of words that a sentence shares with the instruction: a word that few
     /// sentences contain adds most.
     fn weigh(&mut self, request: &SummaryRequest<'_>) {
-        let instruction = request.instruction.to_lowercase();
-        let asked: HashSet<&str> = words(&instruction).collect();
-        let mut uses: HashMap<&str, usize> = HashMap::new();
-        let shared = |s: &Sentence<'_>| -> HashSet<&str> {
-            words(&s.text.to_lowercase()).filter_map(|w| asked.get(w).copied()).collect()
+        let asked = words(&request.instruction);
+        let mut uses: HashMap<u64, usize> = HashMap::default();
+        let shared = |s: &Sentence<'_>| -> Vec<u64> {
+            s.words.iter().filter(|w| asked.binary_search(w).is_ok()).copied().collect()
         };
-        let shared: Vec<HashSet<&str>> = self.sentences.iter().map(shared).collect();
+        let shared: Vec<Vec<u64>> = self.sentences.iter().map(shared).collect();
         for word in shared.iter().flatten() {
             *uses.entry(*word).or_default() += 1;
         }
         let all = (self.sentences.len() as f32 + 1.0).ln();
         for (sentence, words) in self.sentences.iter_mut().zip(&shared) {
-            let rare = |w: &&str| 1.0 - (uses[w] as f32).ln() / all;
+            let rare = |w: &u64| 1.0 - (uses[w] as f32).ln() / all;
             sentence.weight += SHARED_WORD * words.iter().map(rare).fold(0.0, f32::max);
         }
     }
@@ -287,8 +288,39 @@ fn is_prose(line: &str) -> bool {
         && 2 * letters >= line.chars().count()
 }
 
-/// Returns the words of at least four letters.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+/// Traits of a sentence wherever it appears: the hash of its letters, unless there are fewer than four,
+/// the kinds of literals, and its [`words`].
+type Traits = (Option<u64>, f32, Rc<[u64]>);
+
+/// Maximum number of sentences per thread with known traits.
+const MAX_TRAITS: usize = 1 << 15;
+
+thread_local! {
+    static TRAITS: RefCell<LruMap<u64, Traits>> = RefCell::new(LruMap::new(MAX_TRAITS));
+}
+
+/// Returns the traits of a sentence. They are cached, because compactions read most of a
+/// conversation again.
+fn traits(text: &str) -> Traits {
+    let key = content_hash(text.as_bytes());
+    if let Some(cached) = TRAITS.with_borrow_mut(|all| all.get(&key).cloned()) {
+        return cached;
+    }
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    let letters: String = letters.flat_map(char::to_lowercase).collect();
+    let letters = (letters.len() >= 4).then(|| content_hash(letters.as_bytes()));
+    let found: Traits = (letters, literals(text) as f32, words(text).into());
+    TRAITS.with_borrow_mut(|all| all.insert(key, found.clone()));
+    found
+}
+
+/// Returns the sorted hashes of the different words of at least four letters, in lower case.
+fn words(text: &str) -> Vec<u64> {
+    let text = text.to_lowercase();
     let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
-    words.map(|w| w.trim_matches('.')).filter(|w| w.len() >= 4)
+    let words = words.map(|w| w.trim_matches('.')).filter(|w| w.len() >= 4);
+    let mut hashes: Vec<u64> = words.map(|w| content_hash(w.as_bytes())).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
 }

@@ -17,9 +17,9 @@ pub(super) fn headings(instruction: &str) -> Vec<String> {
 }
 
 /// Returns the number of the heading for a line: one about its topic, or else about details, or
-/// else the first.
+/// else the first. The headings are in lower case.
 pub(super) fn heading_of(headings: &[String], who: Author, line: &str) -> usize {
-    let is_about = |term: &&str| headings.iter().position(|h| h.to_lowercase().contains(*term));
+    let is_about = |term: &&str| headings.iter().position(|h| h.contains(*term));
     topic(who, line).iter().chain(&["detail"]).find_map(is_about).unwrap_or(0)
 }
 

@@ -10,7 +10,7 @@
 //! and everything else in between was given up.
 
 use crate::formats::prelude::*;
-use std::collections::{HashMap, HashSet};
+use rapidhash::{HashSetExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 /// Returns the messages and boundaries of a conversation that do not belong to its final form, by
 /// line number.
