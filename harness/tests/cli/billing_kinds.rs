@@ -74,19 +74,20 @@ fn siblings_with_equal_counters_have_a_call_each() {
 /// A fork of a fork names its parent alone. A thread that looks alike made other calls.
 #[test]
 fn forks_of_forks_repeat_the_calls_of_all_before() {
-    let thread = |id: &'static str, from: Option<&str>, calls: u64| {
-        let from = from.map_or(json!({}), |from| json!({"forked_from_id": from}));
+    let thread = |id: &'static str, from: Value, calls: u64| {
         let turns = (1..=calls).flat_map(|n| turn(n, "Next?", "Done."));
         (id, jsonl(&[vec![meta(id, from)], turns.collect()].concat()))
     };
-    let a = thread("a.jsonl", None, 2);
-    let b = thread("b.jsonl", Some("a.jsonl"), 3);
-    let c = thread("c.jsonl", Some("b.jsonl"), 4);
-    let alike = thread("d.jsonl", None, 2);
+    let a = thread("a.jsonl", json!({}), 2);
+    let b = thread("b.jsonl", json!({"forked_from_id": "a.jsonl"}), 3);
+    let c = thread("c.jsonl", json!({"forked_from_id": "b.jsonl"}), 4);
+    let subagent = thread("e.jsonl", json!({"parent_thread_id": "c.jsonl"}), 5);
+    let alike = thread("d.jsonl", json!({}), 2);
     for (files, calls) in [
         (vec![&a, &b, &c], 4.0),
         (vec![&a, &c], 4.0),
         (vec![&b, &c], 4.0),
+        (vec![&a, &b, &c, &subagent], 5.0),
         (vec![&a, &alike], 4.0),
         (vec![&a, &c, &alike], 6.0),
     ] {

@@ -189,8 +189,8 @@ impl RolloutReader {
         if self.thread.is_none() && (is_subagent || payload.contains_key("parent_thread_id")) {
             self.subagent.clone_from(&id);
         }
-        let forked = string(payload, "forked_from_id");
-        self.is_fork = forked.is_some();
+        let forked = string(payload, "forked_from_id").or(string(payload, "parent_thread_id"));
+        self.is_fork = forked.is_some() || is_subagent;
         self.thread = forked.or(id).or(self.thread.take());
         if let Some(from) = payload.get("subagent_history_start_ordinal").and_then(Value::as_u64) {
             (self.own_from, self.thread, self.is_fork) = (from, string(payload, "id"), false);
