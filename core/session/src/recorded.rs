@@ -1,6 +1,5 @@
 //! Recorded counters, compactions, and calls with replies outside the session.
 
-use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -58,15 +57,15 @@ pub struct Billing {
 }
 
 impl Billing {
-    /// Names a call of a thread. Forks of a thread may not tell which one it is.
-    pub fn call_in_thread(thread: Option<&str>, call: impl Display) -> String {
-        format!("thread {}: {call}", thread.unwrap_or("?"))
+    /// Names a call by its thread and the totals after it. Forks may not tell which thread it is.
+    pub fn call_in_thread(thread: Option<&str>, totals: [u64; 3]) -> String {
+        format!("{} {totals:?}", thread.unwrap_or("?"))
     }
 
     /// Returns the thread of the call, if its name tells it, and what identifies the call there.
     pub fn call(&self) -> Option<(Option<&str>, &str)> {
         let id = self.call_id.as_deref()?;
-        let named = id.strip_prefix("thread ").and_then(|id| id.split_once(": "));
+        let named = id.split_once(" [");
         Some(named.map_or((None, id), |(of, call)| (Some(of).filter(|of| *of != "?"), call)))
     }
 }

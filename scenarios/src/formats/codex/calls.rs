@@ -66,7 +66,7 @@ const TOTALS: [&str; 4] =
 pub(super) fn name(thread: Option<&str>, totals: &Map<String, Value>) -> String {
     let sums = ["input_tokens", "output_tokens", "total_tokens"];
     let sums = sums.map(|k| totals.get(k).and_then(tokens).unwrap_or_default());
-    Billing::call_in_thread(thread, format_args!("{sums:?}"))
+    Billing::call_in_thread(thread, sums)
 }
 
 /// Returns the counters of the newest call or, where only the totals are there, what they grew by.
