@@ -1,13 +1,11 @@
 //! One-row overview of a session, for selection from a large corpus.
 
-use std::collections::BTreeSet;
-
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::{Entry, RecordedUsage, calibration};
 use serde::Serialize;
 
 use crate::choice;
-use ctxbench_replay::billing::{BilledCalls, call, call_hashes, shared_hashes};
+use ctxbench_replay::billing::{BilledCalls, SharedCalls, call, call_hashes};
 use ctxbench_replay::recorded::{self, BilledCall};
 
 /// Overview of a session. `None` = the recording does not contain it.
@@ -47,9 +45,8 @@ pub struct SessionSummary {
     pub cost_is_minimum: bool,
     #[serde(skip)]
     calls: Vec<BilledCall>,
-    /// Hashes that copies of the session have, too.
     #[serde(skip)]
-    shared: BTreeSet<u64>,
+    shared: SharedCalls,
 }
 
 const UNCOUNTED: &str = "at least: replies without counters are not in the cost";
@@ -104,14 +101,14 @@ impl SessionSummary {
             cost_notes: cost_usd.map(|_| notes.collect()).unwrap_or_default(),
             cost_is_minimum,
             calls,
-            shared: shared_hashes(session, hashes),
+            shared: SharedCalls::new(session, hashes),
         }
     }
 
     /// Leaves calls that another session is billed for out of the cost. `at` = number of the
     /// session.
     pub fn bill_once(&mut self, billed: &mut BilledCalls, at: usize) {
-        let elsewhere = billed.bill(at, self.shared.iter().copied());
+        let elsewhere = billed.bill(at, &self.shared);
         if elsewhere.is_empty() {
             return;
         }

@@ -123,7 +123,7 @@ fn counters_that_are_no_numbers_of_tokens_are_told_once() {
 }
 
 #[test]
-fn importers_go_on_with_the_largest_number_and_say_so() {
+fn importers_leave_out_counters_that_cannot_be() {
     let codex = format!(
         r#"{{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{{"id":"s"}}}}
 {{"timestamp":"2026-01-01T00:00:01.000Z","type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"go"}}]}}}}
@@ -146,16 +146,12 @@ fn importers_go_on_with_the_largest_number_and_say_so() {
         let source = formats::Source::of_bytes(text.as_bytes(), "r.jsonl");
         let loaded = formats::by_name(format).unwrap().import_all(&source).unwrap().remove(0);
         let reply = loaded.session.entries.iter().find_map(Entry::as_reply).unwrap();
-        let (usage, at) = (reply.usage.as_ref().unwrap(), reply.at);
-        assert!(usage.input <= TOKENS && usage.output == TOKENS, "{format}: {usage:?}");
-        assert_eq!(loaded.session.header.prefix_tokens, Some(FILLER_TOKENS), "{format}");
+        assert_eq!(reply.usage, None, "{format}");
         let said = loaded.warnings.join("\n");
-        for part in ["r.jsonl:", "\"usage.output\"", "\"prefix_tokens\""] {
-            assert!(said.contains(part), "{format}: {said}");
-        }
+        assert!(said.contains("they cannot be right and are left out"), "{format}: {said}");
         let window = loaded.session.header.context_window;
         assert!(format != "codex" || window == Some(TOKENS), "{window:?}");
-        assert!(format != "pi" || at == Some(MS), "two centuries later");
+        assert!(format != "pi" || reply.at == Some(MS), "two centuries later");
         let again = parse(loaded.session.to_jsonl().unwrap().as_bytes(), "r.jsonl");
         assert!(again.is_ok(), "the output of an importer can be read: {again:?}");
     }

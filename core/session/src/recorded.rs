@@ -54,6 +54,20 @@ pub struct Billing {
     pub told_usd: Option<f64>,
 }
 
+impl Billing {
+    /// Names a call by its thread and the totals after it. Forks may not tell which thread it is.
+    pub fn call_in_thread(thread: Option<&str>, totals: [u64; 3]) -> String {
+        format!("{} {totals:?}", thread.unwrap_or("?"))
+    }
+
+    /// Returns the thread of the call, if its name tells it, and what identifies the call there.
+    pub fn call(&self) -> Option<(Option<&str>, &str)> {
+        let id = self.call_id.as_deref()?;
+        let named = id.split_once(" [");
+        Some(named.map_or((None, id), |(of, call)| (Some(of).filter(|of| *of != "?"), call)))
+    }
+}
+
 impl RecordedUsage {
     pub fn prompt(&self) -> u64 {
         [self.cache_read, self.cache_write, self.cache_write_1h]

@@ -26,7 +26,7 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
     let mut equal: HashMap<u64, usize> = HashMap::new();
     let hash = |entry: &Entry| {
         let (usage, at) = call(entry)?;
-        if let Some(id) = usage.and_then(|u| u.billing.call_id.as_deref()) {
+        if let Some((_, id)) = usage.and_then(|u| u.billing.call()) {
             return Some(content_hash(id.as_bytes()));
         }
         session.header.source.as_ref()?;
@@ -56,8 +56,7 @@ pub fn call(entry: &Entry) -> Option<(Option<&RecordedUsage>, Option<Millis>)> {
 /// What identifies a session among others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionCalls {
-    /// Hashes of its calls, each once; of a recording without calls, that of its content.
-    hashes: BTreeSet<u64>,
+    shared: SharedCalls,
     /// Smallest hashes of the messages of a recording, a sample that copies share.
     messages: Vec<u64>,
     replies: usize,
@@ -66,24 +65,34 @@ pub struct SessionCalls {
 impl SessionCalls {
     /// Reads the calls of a session.
     pub fn new(session: &Session) -> SessionCalls {
-        let hashes = shared_hashes(session, call_hashes(session));
+        let shared = SharedCalls::new(session, call_hashes(session));
         let is_recording = session.header.source.is_some();
         let is_reply = |e: &&Entry| matches!(e, Entry::Assistant(a) if a.agent.is_none());
         let replies = session.entries.iter().filter(is_reply).count();
         let messages = is_recording.then(|| message_hashes(session)).into_iter().flatten();
         let messages: BTreeSet<u64> = messages.collect();
-        SessionCalls { hashes, messages: messages.into_iter().take(SAMPLE).collect(), replies }
+        SessionCalls { shared, messages: messages.into_iter().take(SAMPLE).collect(), replies }
     }
 }
 
-/// Returns the hashes that copies of a session have, too: its [`call_hashes`], or of a recording without
-/// calls that of its content.
-pub fn shared_hashes(session: &Session, calls: Vec<Option<u64>>) -> BTreeSet<u64> {
-    let mut hashes: BTreeSet<u64> = calls.into_iter().flatten().collect();
-    if hashes.is_empty() && session.header.source.is_some() {
-        hashes.insert(whole_hash(session));
+/// What copies of a session have, too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharedCalls {
+    /// Its [`call_hashes`], each once; of a recording without calls, that of its content.
+    hashes: BTreeSet<u64>,
+    /// Hash of the thread of the calls. Sessions of other threads made other calls. `None` = unknown.
+    thread: Option<u64>,
+}
+
+impl SharedCalls {
+    pub fn new(session: &Session, calls: Vec<Option<u64>>) -> SharedCalls {
+        let mut hashes: BTreeSet<u64> = calls.into_iter().flatten().collect();
+        if hashes.is_empty() && session.header.source.is_some() {
+            hashes.insert(whole_hash(session));
+        }
+        let mut threads = session.entries.iter().filter_map(|e| call(e)?.0?.billing.call()?.0);
+        SharedCalls { hashes, thread: threads.next().map(|of| content_hash(of.as_bytes())) }
     }
-    hashes
 }
 
 /// Hashes the messages of a session, and when it began.
@@ -114,18 +123,27 @@ fn message_hashes(session: &Session) -> impl Iterator<Item = u64> {
 
 /// Calls that were billed, each with the session that it was billed to.
 #[derive(Debug, Default)]
-pub struct BilledCalls(HashMap<u64, usize>);
+pub struct BilledCalls {
+    /// With the thread, as soon as a session tells it.
+    first: HashMap<u64, (Option<u64>, usize)>,
+    /// Calls that look like the first one and were made in another thread.
+    alike: HashMap<(u64, Option<u64>), usize>,
+}
 
 impl BilledCalls {
     /// Bills calls to a session. Returns those that are billed to other sessions already, with
     /// these sessions.
-    pub fn bill(
-        &mut self,
-        session: usize,
-        calls: impl Iterator<Item = u64>,
-    ) -> HashMap<u64, usize> {
-        let owner = |call| (call, *self.0.entry(call).or_insert(session));
-        calls.map(owner).filter(|(_, by)| *by != session).collect()
+    pub fn bill(&mut self, session: usize, calls: &SharedCalls) -> HashMap<u64, usize> {
+        let thread = calls.thread;
+        let owner = |call: &u64| {
+            let (of, by) = self.first.entry(*call).or_insert((thread, session));
+            if of.is_some() && thread.is_some() && *of != thread {
+                return (*call, *self.alike.entry((*call, thread)).or_insert(session));
+            }
+            *of = of.or(thread);
+            (*call, *by)
+        };
+        calls.hashes.iter().map(owner).filter(|(_, by)| *by != session).collect()
     }
 }
 
@@ -142,7 +160,7 @@ pub fn bill_once(sessions: &mut [Scenario], calls: &[SessionCalls]) {
     let mut order: Vec<usize> = (0..sessions.len()).collect();
     order.sort_by_key(|at| Reverse(calls[*at].replies));
     for at in order.iter().copied() {
-        let elsewhere = billed.bill(at, calls[at].hashes.iter().copied());
+        let elsewhere = billed.bill(at, &calls[at].shared);
         elsewhere.values().for_each(|by| groups.join(at, *by));
         let mut same: BTreeMap<usize, usize> = BTreeMap::new();
         for hash in &calls[at].messages {

@@ -71,6 +71,49 @@ fn siblings_with_equal_counters_have_a_call_each() {
     assert_bill(&files, 3, 3.0 * TURN_USD);
 }
 
+/// A fork of a fork names its parent alone. A thread that looks alike made other calls.
+#[test]
+fn forks_of_forks_repeat_the_calls_of_all_before() {
+    let thread = |id: &'static str, from: Value, calls: u64| {
+        let turns = (1..=calls).flat_map(|n| turn(n, "Next?", "Done."));
+        (id, jsonl(&[vec![meta(id, from)], turns.collect()].concat()))
+    };
+    let a = thread("a.jsonl", json!({}), 2);
+    let b = thread("b.jsonl", json!({"forked_from_id": "a.jsonl"}), 3);
+    let c = thread("c.jsonl", json!({"forked_from_id": "b.jsonl"}), 4);
+    let subagent = thread("e.jsonl", json!({"parent_thread_id": "c.jsonl"}), 5);
+    let alike = thread("d.jsonl", json!({}), 2);
+    for (files, calls) in [
+        (vec![&a, &b, &c], 4.0),
+        (vec![&a, &c], 4.0),
+        (vec![&b, &c], 4.0),
+        (vec![&a, &b, &c, &subagent], 5.0),
+        (vec![&a, &alike], 4.0),
+        (vec![&a, &c, &alike], 6.0),
+    ] {
+        let files: Vec<(&str, String)> = files.into_iter().cloned().collect();
+        assert_bill(&files, files.len(), calls * TURN_USD);
+    }
+}
+
+/// The second call reads 4,000 tokens from the cache: 6,000 at 2.5 and 4,000 at 0.25. Before the third,
+/// the totals began at 0 again: 8,000 and 500.
+#[test]
+fn totals_tell_of_each_call_once() {
+    let turns = |n: u64| (1..=n).flat_map(|n| turn(n, "Next?", "Done."));
+    let mut lines: Vec<Value> = [meta("p", json!({}))].into_iter().chain(turns(3)).collect();
+    let totals = [usage(10_000, 0, 1_000), usage(20_000, 4_000, 2_000), usage(8_000, 0, 500)];
+    for (at, totals) in [4, 8, 12].into_iter().zip(totals) {
+        lines[at] = counted(totals, Value::Null);
+    }
+    let usd = TURN_USD + 0.031 + 0.0275;
+    assert_bill(&[("p.jsonl", jsonl(&lines))], 1, usd);
+    // A program that resumes a session may write its counters again.
+    let mut lines: Vec<Value> = [meta("p", json!({}))].into_iter().chain(turns(3)).collect();
+    lines.splice(9..9, [lines[4].clone(), lines[8].clone()]);
+    assert_bill(&[("p.jsonl", jsonl(&lines))], 1, 3.0 * TURN_USD);
+}
+
 /// Older subagents repeat their parent's counters and questions, and only its last replies.
 #[test]
 fn counters_without_replies_are_those_of_a_subagents_parent() {

@@ -66,12 +66,15 @@ fn torn_and_joined_lines_lose_no_other_call() {
 
 #[test]
 fn replies_far_beyond_the_window_are_not_believed() {
-    let mut lines = turns(1, 2);
-    lines[3]["message"]["usage"]["output_tokens"] = 99_999_999.into();
-    assert_bill(&[("a.jsonl", jsonl(&lines))], 1, CALL_USD);
-    let here = CommandFolder::with("a.jsonl", jsonl(&lines));
-    let told = "a.jsonl:4: the counters tell of a prompt and a reply of 100009999 tokens";
-    here.run("import a.jsonl -o b.jsonl").ok().stderr_contains(&[told]);
+    // The second is -1 in 32 bits.
+    for (output, all) in [(99_999_999, "100009999"), (u32::MAX, "4294977295")] {
+        let mut lines = turns(1, 2);
+        lines[3]["message"]["usage"]["output_tokens"] = output.into();
+        assert_bill(&[("a.jsonl", jsonl(&lines))], 1, CALL_USD);
+        let here = CommandFolder::with("a.jsonl", jsonl(&lines));
+        let told = format!("a.jsonl:4: the counters tell of a prompt and a reply of {all} tokens");
+        here.run("import a.jsonl -o b.jsonl").ok().stderr_contains(&[&told]);
+    }
 }
 
 /// The model of each has no price here, or no name.

@@ -99,6 +99,36 @@ fn a_relay_that_gives_every_reply_the_same_id_has_several_calls() {
     assert_bill(&[("a.jsonl", jsonl(&lines))], 1, 0.18 + 0.045);
 }
 
+/// The counters of a reply's first line are those of its start; in the last case it is the last line.
+#[test]
+fn lines_of_a_stream_are_one_call() {
+    let start = |output: u64| json!({"input_tokens": 10_000, "output_tokens": output});
+    let placeholder = json!({"input_tokens": 3, "output_tokens": 1});
+    for (counters, is_named) in [
+        ([start(1), start(300), plain()], true),
+        ([placeholder.clone(), start(300), plain()], true),
+        ([placeholder, start(300), plain()], false),
+        ([start(300), plain(), start(1)], false),
+    ] {
+        let [ask, reply] = turn(1, SONNET, &plain());
+        let mut lines = vec![ask];
+        for (n, usage) in counters.iter().enumerate() {
+            let mut line = reply.clone();
+            (line["uuid"], line["parentUuid"]) = (format!("{n}").into(), lines[n]["uuid"].clone());
+            line["message"]["usage"] = usage.clone();
+            line["message"]["content"][0]["text"] = format!("Part {n}.").into();
+            if !is_named {
+                line.as_object_mut().unwrap().remove("requestId");
+            }
+            lines.push(line);
+        }
+        lines[0]["uuid"] = "ask".into();
+        lines[1]["parentUuid"] = "ask".into();
+        let (rows, _) = assert_bill(&[("a.jsonl", jsonl(&lines))], 1, CALL_USD);
+        assert_eq!(rows[0]["steps"], 1);
+    }
+}
+
 #[test]
 fn forks_of_codex_and_opencode_repeat_calls() {
     let codex = ["codex-thread.jsonl", "codex-thread-fork.jsonl"];

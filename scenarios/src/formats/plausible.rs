@@ -22,12 +22,9 @@ pub(super) fn drop_impossible_counters(
     /// Largest window that any listed provider offers, tokens. Clients offer variants of a model with
     /// this window.
     const LARGEST_WINDOW: u64 = 1_100_000;
-    let window = header.context_window.unwrap_or(LARGEST_WINDOW);
-    // Larger ones are no numbers of tokens and told as such.
+    let window = header.context_window.filter(|w| *w < bounds::TOKENS).unwrap_or(LARGEST_WINDOW);
     let all = |usage: &RecordedUsage| usage.prompt().saturating_add(usage.output);
-    let beyond = |usage: &RecordedUsage| {
-        (window.saturating_add(window / 4)..bounds::TOKENS).contains(&all(usage))
-    };
+    let beyond = |usage: &RecordedUsage| all(usage) >= window.saturating_add(window / 4);
     let mut usages = items.iter().filter_map(|i| i.entry.as_reply()?.usage.as_ref());
     usages.any(beyond).then_some(())?;
     let by = calibration::counting_of(header.model.as_deref()).for_visible_text();

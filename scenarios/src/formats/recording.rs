@@ -252,7 +252,12 @@ impl RecordingReply {
 
     pub(super) fn join(&mut self, more: RecordingReply) {
         self.pieces.extend(more.pieces);
-        if more.counters.is_ok() {
+        // Counters of a stream grow, but for those of a prompt that the provider replaced.
+        let is_less = |new: &Counters| {
+            let old = self.counters.as_ref().ok();
+            old.is_some_and(|old| old.prompt() == new.prompt() && old.output > new.output)
+        };
+        if more.counters.as_ref().is_ok_and(|new| !is_less(new)) {
             (self.counters, self.output_is_stub) = (more.counters, more.output_is_stub);
         }
     }

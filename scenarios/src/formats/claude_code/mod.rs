@@ -100,8 +100,11 @@ fn window_of(steps: &[RecordingStep]) -> Option<u64> {
 #[derive(Default)]
 struct TranscriptReader {
     out: Recording,
-    /// The first prompt of replies without a named request, by the message's id.
-    first_prompts: HashMap<String, u64>,
+    /// Replies without a named request by the message's id: the first prompt, and the newest turn
+    /// with the name of its request.
+    unnamed: HashMap<String, (u64, usize, String)>,
+    /// Number of messages and results sent so far.
+    turns: usize,
     ids: route::Ids,
     /// Replies whose inner requests were added.
     with_inside: HashSet<String>,
@@ -111,6 +114,7 @@ impl TranscriptReader {
     fn line(&mut self, spoken: Spoken) {
         let Spoken { agent, line } = spoken;
         let o = &line.object;
+        self.turns += usize::from(str_of(o, "type") == Some("user"));
         let step = RecordingStep::new(line.number, string(o, "timestamp"), StepKind::Link);
         let (name, parent) = (string(o, "uuid"), string(o, "parentUuid"));
         let step = RecordingStep { name, parent, agent, ..step };
@@ -211,13 +215,15 @@ impl TranscriptReader {
 
     /// Names the request of a reply of a relay that gives all replies the same id and names no
     /// requests: by its prompt, unless that is the first one with this id. Lines of one reply have the
-    /// same prompt.
+    /// same prompt, or nothing was sent between them.
     fn of_relay(&mut self, id: &str, prompt: u64) -> String {
-        let first = self.first_prompts.entry(id.to_string()).or_default();
-        if *first == 0 {
-            *first = prompt;
+        let (first, turn, name) = self.unnamed.entry(id.to_string()).or_default();
+        if std::mem::replace(turn, self.turns) != self.turns || *first == 0 {
+            *first = if *first == 0 { prompt } else { *first };
+            let is_first = prompt == *first || prompt == 0;
+            *name = if is_first { String::new() } else { prompt.to_string() };
         }
-        if prompt == *first || prompt == 0 { String::new() } else { prompt.to_string() }
+        name.clone()
     }
 }
 

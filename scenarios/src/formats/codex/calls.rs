@@ -1,5 +1,8 @@
 //! Counters of a rollout and the replies that they belong to.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use crate::formats::prelude::*;
 use ctxbench_core::tokens::content_hash;
 
@@ -48,6 +51,8 @@ pub(super) struct RolloutCalls {
     /// Newest counters with their steps, until another line repeats them.
     newest: Option<(CallRecord, Vec<usize>)>,
     pub(super) unreplied: Option<(RecordingStep, RecordingReply)>,
+    /// Names of the counters so far.
+    seen: HashSet<Arc<str>>,
     /// Tokens of the calls since the newest totals, in the order of [`TOTALS`].
     since_totals: [u64; 4],
 }
@@ -56,6 +61,30 @@ pub(super) struct RolloutCalls {
 /// written to the cache.
 const TOTALS: [&str; 4] =
     ["input_tokens", "cached_input_tokens", "output_tokens", "cache_write_input_tokens"];
+
+/// Names a call by the totals after it, which forks repeat.
+pub(super) fn name(thread: Option<&str>, totals: &Map<String, Value>) -> String {
+    let sums = ["input_tokens", "output_tokens", "total_tokens"];
+    let sums = sums.map(|k| totals.get(k).and_then(tokens).unwrap_or_default());
+    Billing::call_in_thread(thread, sums)
+}
+
+/// Returns the counters of the newest call or, where only the totals are there, what they grew by.
+/// Totals that fall began at 0 again.
+pub(super) fn newest(
+    info: &Map<String, Value>,
+    before: Option<&Map<String, Value>>,
+) -> Option<Map<String, Value>> {
+    if let Some(last) = object_of(info, "last_token_usage") {
+        return Some(last.clone());
+    }
+    let totals = object_of(info, "total_token_usage")?;
+    let sums = |of: &Map<String, Value>| TOTALS.map(|k| of.get(k).and_then(tokens).unwrap_or(0));
+    let (now, before) = (sums(totals), before.map(sums).unwrap_or_default());
+    let before = if now.iter().zip(before).any(|(n, b)| *n < b) { [0; 4] } else { before };
+    let grown = (0..TOTALS.len()).map(|n| (TOTALS[n].to_string(), (now[n] - before[n]).into()));
+    Some(grown.collect())
+}
 
 impl RolloutCalls {
     /// Adds a part to the open reply. Returns the name of the reply.
@@ -110,7 +139,9 @@ impl RolloutCalls {
         if record.context().is_none() && record.counters.wrong.is_empty() {
             return None;
         }
-        let repeated = self.newest.take().filter(|(newest, _)| newest.is_same_call(&record));
+        // A reply that began since has counters of its own.
+        let newest = self.newest.take().filter(|(_, of)| of.is_empty() || self.open.is_none());
+        let repeated = newest.filter(|(newest, _)| newest.is_same_call(&record));
         if let Some((_, of)) = repeated {
             // A record has the provider's id, and one of the two may lack the written tokens.
             let Counters { input, write, billing, .. } = record.counters;
@@ -131,8 +162,14 @@ impl RolloutCalls {
             return None;
         }
         self.add_to_totals(&record);
+        let id = record.counters.billing.call_id.clone();
+        let is_repeated = id.is_some_and(|id| !self.seen.insert(id));
         record.counters.wrong.iter_mut().for_each(|w| w.line = Some(at.line));
         let Some((_, of)) = self.open.take() else {
+            // A program that resumes a session may write its counters again.
+            if is_repeated {
+                return None;
+            }
             let response = format!("line {}", at.line);
             self.newest = Some((record.clone(), Vec::new()));
             return self.unreplied.replace((at, record.reply(response, model)));

@@ -7,7 +7,7 @@
 //!   and written and is split. `token_usage_record` and `token_count` may both tell of one call. Counters
 //!   without a reply are those of the compaction after them, or of a reply that is not recorded.
 //! - A fork and a subagent repeat the lines of their parent. A call has the same identity in every
-//!   file: the provider's id, or the counters' totals in the first thread with the reply. What
+//!   file: the provider's id, or totals and reply, in the first thread if the file tells which. What
 //!   stands before a subagent's own history (`subagent_history_start_ordinal`), and counters that
 //!   older subagents repeat without the replies, are the parent's and are left out.
 //! - What the totals grow beyond the counters of the calls is a call that no line counts: the
@@ -98,6 +98,8 @@ struct RolloutReader {
     totals: Option<Map<String, Value>>,
     /// First thread of the history, as far as the file tells.
     thread: Option<String>,
+    /// Whether that thread may be a fork of another one.
+    is_fork: bool,
     /// Number of the first line of a subagent's own history, from 0.
     own_from: u64,
     /// Id of the file's own thread if it is a subagent's.
@@ -187,9 +189,11 @@ impl RolloutReader {
         if self.thread.is_none() && (is_subagent || payload.contains_key("parent_thread_id")) {
             self.subagent.clone_from(&id);
         }
-        self.thread = string(payload, "forked_from_id").or(id).or(self.thread.take());
+        let forked = string(payload, "forked_from_id").or(string(payload, "parent_thread_id"));
+        self.is_fork = forked.is_some() || is_subagent;
+        self.thread = forked.or(id).or(self.thread.take());
         if let Some(from) = payload.get("subagent_history_start_ordinal").and_then(Value::as_u64) {
-            (self.own_from, self.thread) = (from, string(payload, "id"));
+            (self.own_from, self.thread, self.is_fork) = (from, string(payload, "id"), false);
         }
         let base = payload.get("base_instructions");
         let text = base.and_then(|b| b.as_str().or_else(|| b.get("text")?.as_str()));
@@ -277,19 +281,15 @@ impl RolloutReader {
     fn counted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let Some(info) = object_of(payload, "info") else { return };
         self.window(info);
-        let Some(last) = object_of(info, "last_token_usage") else { return };
         let totals = object_of(info, "total_token_usage");
         if totals.is_some() && totals == self.totals.as_ref() {
             return;
         }
-        let thread = self.thread.as_deref().unwrap_or_default();
-        let id = totals.map(|totals| {
-            let sums = ["input_tokens", "output_tokens", "total_tokens"];
-            let sums = sums.map(|k| totals.get(k).and_then(tokens).unwrap_or_default());
-            format!("{thread} {sums:?}")
-        });
+        let Some(last) = calls::newest(info, self.totals.as_ref()) else { return };
+        let thread = self.thread.as_deref().filter(|_| !self.is_fork);
+        let id = totals.map(|totals| calls::name(thread, totals));
         let uncounted = id.as_ref().map(|id| format!("{id} uncounted"));
-        self.count(at.clone(), CallRecord::new(last, id, false));
+        self.count(at.clone(), CallRecord::new(&last, id, false));
         if let Some(totals) = totals {
             let before = self.totals.replace(totals.clone());
             let uncounted = self.calls.uncounted(before.as_ref(), totals, uncounted);
