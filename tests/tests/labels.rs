@@ -173,7 +173,7 @@ fn found_needs_match_labels() {
     let bounds = [
         ("precision", precision, 94.0),
         ("window-precision", window_precision, 72.0),
-        ("kept", kept, 96.0),
+        ("kept", kept, 94.0),
         ("recall", recall, 81.0),
         ("recall-without-literal", without_literal, 50.0),
     ];
