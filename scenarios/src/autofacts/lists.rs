@@ -34,12 +34,10 @@ impl ListWindow {
                 Need { kind: FactKind::Todo, ..need }.add_to(&mut needs);
             }
         }
-        let written = tasks.into_iter().map(|t| (t.to_string(), (reply.id.to_string(), at)));
-        self.tasks.extend(written);
+        self.tasks.extend(tasks.into_iter().map(|t| (t.to_string(), (reply.id.to_string(), at))));
         for said in reply.texts.iter().flat_map(|t| named(t)) {
             if let Some((origin, last)) = self.commands.get(said).filter(|c| at - c.1 >= GAP) {
-                let words: BTreeSet<String> = gist::stems(said).collect();
-                let words = words.into_iter().collect();
+                let words = gist::stems(said).collect::<BTreeSet<_>>().into_iter().collect();
                 needs.push(Need::words(FactKind::Todo, words, origin, reply.id, at - last));
             }
         }
