@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::record::Recall;
+use crate::record::{Recall, wilson};
 use crate::table::wrap;
 use crate::{fmt, grid};
 
@@ -53,9 +53,6 @@ struct RightAnswers {
     asked: u32,
 }
 
-/// Quantile of the normal distribution for 95 %.
-const Z: f64 = 1.96;
-
 const WIDTH: usize = 80;
 const LABEL: usize = 24;
 
@@ -71,10 +68,8 @@ impl RightAnswers {
     fn share(self) -> Option<[f64; 3]> {
         let n = f64::from(self.asked);
         let share = f64::from(self.right) / n;
-        let square = Z * Z / n;
-        let half = (share * (1.0 - share) * square + square * square / 4.0).sqrt();
-        let end = |sign: f64| (share + square / 2.0 + sign * half) / (1.0 + square);
-        (self.asked > 0).then(|| [share, end(-1.0).max(0.0), end(1.0).min(1.0)])
+        let [low, high] = wilson(share, n);
+        (self.asked > 0).then_some([share, low, high])
     }
 
     fn to_text(self) -> String {

@@ -5,7 +5,7 @@ use std::iter;
 use ctxbench_core::strategy::Standing;
 
 use crate::record::{
-    CodeRewind, Delegation, ResumeFile, ResumeRecord, RewindRecord, RunRecord, Status, word,
+    CodeRewind, Delegation, ResumeFile, ResumeRecord, RewindRecord, RunRecord, Status, wilson, word,
 };
 use crate::sheet::{ByBlock, Column, cells, heads};
 use crate::{fmt, metrics, view};
@@ -14,14 +14,26 @@ use crate::{fmt, metrics, view};
 pub(crate) const SCORES: ByBlock = ByBlock {
     title: "Every strategy on each session",
     note: "reference: never compacts. Saved: against that. Prefix stable: share of a prompt that the \
-        next one repeats from its start. n/a: not applicable or unknown.",
+        next one repeats from its start. In brackets: 95 % interval over the messages at risk. n/a: \
+        not applicable or unknown.",
     head: || iter::once("steps").chain(metrics::scores().iter().map(|m| m.score_head())).collect(),
     told: |b| Some(b.terms()),
     rows: |r| {
-        let figures = metrics::scores().into_iter().map(|m| m.text(r));
+        let figures = metrics::scores().into_iter().map(|m| match m.column {
+            "recall_at_risk_pct" => at_risk(r),
+            _ => m.text(r),
+        });
         vec![iter::once(view::steps(r)).chain(figures).collect()]
     },
 };
+
+fn at_risk(r: &RunRecord) -> String {
+    let events = r.summary.at_risk.unwrap_or_default() as f64;
+    fmt::known(r.summary.recall_at_risk_pct, |pct| {
+        let [low, high] = wilson(pct / 100.0, events).map(|end| 100.0 * end);
+        format!("{} ({low:.0}–{high:.0})", fmt::pct(pct))
+    })
+}
 
 /// Restored files and conversation, and storage cost.
 pub(crate) const REWIND: ByBlock = ByBlock {

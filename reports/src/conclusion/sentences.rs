@@ -15,11 +15,15 @@ use crate::stats::{self, MIN_SESSIONS, StrategyDifference, Verdict};
 pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
     let d = &pooled.differences;
     let front: Vec<&StrategyDifference> = pooled.front().collect();
-    let (first, last) = (front.first()?, front.last()?);
     let strategies: usize = pooled.ranked().map(|s| 1 + s.same.len()).sum();
     if pooled.products.len() < 2 {
         return None;
     }
+    let names = Names::new(&pooled.runs);
+    let unneeded = unneeded(pooled, &names);
+    let (Some(first), Some(last)) = (front.first(), front.last()) else {
+        return unneeded.map(|told| vec![told]);
+    };
     let axes: Vec<(usize, &Metric)> = front::metrics().collect();
     let apart = |from: &StrategyDifference, to: &StrategyDifference| -> Vec<String> {
         let figure = |(i, m): &(usize, &Metric)| {
@@ -28,8 +32,6 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
         };
         axes.iter().filter_map(figure).collect()
     };
-    let names = Names::new(&pooled.runs);
-    let unneeded = unneeded(pooled, &names);
     let is_same = |to: &StrategyDifference| {
         apart(first, to).iter().all(|told| told.ends_with(stats::NO_CHANGE))
     };

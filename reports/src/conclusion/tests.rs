@@ -138,6 +138,10 @@ fn a_product_that_did_not_need_to_compact_competes() {
     );
     let none = conclusions(&testing::of([idle("a", 3.1), idle("b", 3.1), idle("c", 3.1)]));
     assert_eq!(none[0].sentences, ["No product needed to compact."]);
+    // A session without facts has no front.
+    let mut no_facts = testing::of([idle("a", 3.1), idle("b", 3.2)]);
+    no_facts.runs.iter_mut().for_each(|r| r.summary.recall_pct = None);
+    assert_eq!(sentences(&no_facts), ["No product needed to compact."]);
     // Three cents of $9.30 in all, over three sessions.
     let several = |cost: fn(&str) -> f64| {
         let rows = ["one", "two", "three"].map(|session| {

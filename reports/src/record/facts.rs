@@ -113,6 +113,13 @@ impl Recall {
     }
 }
 
+/// Returns the ends of Wilson's interval of 95 % for a mean share of `n` cases, 0 to 1.
+pub(crate) fn wilson(share: f64, n: f64) -> [f64; 2] {
+    let square = 1.96 * 1.96 / n;
+    let half = (share * (1.0 - share) * square + square * square / 4.0).sqrt();
+    [-half, half].map(|half| ((share + square / 2.0 + half) / (1.0 + square)).clamp(0.0, 1.0))
+}
+
 /// Maximum length of a text in a [`FactLife`], characters.
 pub const EXCERPT: usize = 200;
 
@@ -149,4 +156,22 @@ pub struct FactMove {
     /// that is nearest to `before`; empty if there is none.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub after: Arc<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: 0.5 ± √(0.25 · 0.38416 + 0.38416² ÷ 4) ÷ 1.38416 for five of ten.
+    #[test]
+    fn intervals() {
+        for (share, n, expected) in [
+            (0.5, 10.0, "0.2366–0.7634"),
+            (0.0, 10.0, "0.0000–0.2775"),
+            (1.0, 1.0, "0.2065–1.0000"),
+        ] {
+            let [low, high] = wilson(share, n);
+            assert_eq!(format!("{low:.4}–{high:.4}"), expected);
+        }
+    }
 }

@@ -27,6 +27,7 @@ pub use compactions::{
 };
 pub use delegation::Delegation;
 pub use digest::Digest;
+pub(crate) use facts::wilson;
 pub use facts::{EXCERPT, FactLife, FactMove, FactPlace, FactRecord, Recall};
 pub use integrity::{IntegrityFailure, Rule};
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};

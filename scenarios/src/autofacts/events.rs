@@ -76,9 +76,8 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, FactEvent<'_>)> {
                 let parts = m.content();
                 let calls: Box<[ToolUse]> =
                     parts.iter().filter_map(Part::as_call).map(call).collect();
-                for part in m.parts.iter().flatten().filter_map(Part::as_call).chain(&m.calls) {
-                    asked.insert(&part.id, so_far + 1);
-                }
+                let own = m.parts.iter().flatten().filter_map(Part::as_call).chain(&m.calls);
+                asked.extend(own.map(|call| (&*call.id, so_far + 1)));
                 FactEvent::Reply(so_far + 1, FactReply { id: &m.id, texts: texts(parts), calls })
             }
             Entry::Clear | Entry::NewSession => FactEvent::Cleared,

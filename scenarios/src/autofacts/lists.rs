@@ -1,7 +1,7 @@
 //! Needs of the state of the work: the tasks of a list that the agent rewrites, and commands that
 //! it reports on later. Only the agent's own calls count as showing them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ctxbench_session::fact::FactKind;
 use ctxbench_session::gist;
@@ -27,35 +27,23 @@ pub(super) struct ListWindow {
 impl ListWindow {
     pub(super) fn reply(&mut self, at: usize, reply: &FactReply<'_>) -> Vec<Need> {
         let mut needs: Vec<Need> = Vec::new();
-        let mut written = Vec::new();
-        for call in &reply.calls {
-            for task in tasks(&call.arguments) {
-                if let Some((origin, last)) = self.tasks.get(task).filter(|t| at - t.1 >= GAP) {
-                    match needs.iter_mut().find(|n| n.origin == *origin) {
-                        Some(need) => need.add(task),
-                        None => {
-                            let literal = Need::literal(task, origin, reply.id, at - last);
-                            needs.push(Need { kind: FactKind::Todo, ..literal });
-                        }
-                    }
-                }
-                written.push((task.to_string(), reply.id.to_string()));
+        let tasks: Vec<&str> = reply.calls.iter().flat_map(|call| tasks(&call.arguments)).collect();
+        for task in &tasks {
+            if let Some((origin, last)) = self.tasks.get(*task).filter(|t| at - t.1 >= GAP) {
+                let need = Need::literal(task, origin, reply.id, at - last);
+                Need { kind: FactKind::Todo, ..need }.add_to(&mut needs);
             }
         }
-        self.tasks.extend(written.into_iter().map(|(task, reply)| (task, (reply, at))));
+        self.tasks.extend(tasks.into_iter().map(|t| (t.to_string(), (reply.id.to_string(), at))));
         for said in reply.texts.iter().flat_map(|t| named(t)) {
             if let Some((origin, last)) = self.commands.get(said).filter(|c| at - c.1 >= GAP) {
-                let mut words: Vec<String> = gist::stems(said).collect();
-                words.sort_unstable();
-                words.dedup();
+                let words = gist::stems(said).collect::<BTreeSet<_>>().into_iter().collect();
                 needs.push(Need::words(FactKind::Todo, words, origin, reply.id, at - last));
             }
         }
-        for call in &reply.calls {
-            let commands = leaves(&call.arguments).into_iter().map(|(_, value)| value);
-            for command in commands.filter(|c| is_command(c)) {
-                self.commands.insert(command.trim().to_string(), (reply.id.to_string(), at));
-            }
+        let values = reply.calls.iter().flat_map(|call| leaves(&call.arguments));
+        for (_, command) in values.filter(|(_, value)| is_command(value)) {
+            self.commands.insert(command.trim().to_string(), (reply.id.to_string(), at));
         }
         needs.retain(|n| !n.tokens.is_empty() || !n.words.is_empty());
         needs

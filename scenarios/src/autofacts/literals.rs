@@ -21,6 +21,8 @@ struct LastShown<'a> {
     defined: bool,
     /// Index of the text that showed it last.
     part: usize,
+    /// Number of the reply before it was last shown as more than the end of a longer path.
+    whole: usize,
 }
 
 /// Literals that an agent's window has shown so far.
@@ -71,7 +73,7 @@ fn roots(events: &[(Agent<'_>, FactEvent<'_>)]) -> HashSet<String> {
             });
         }
     }
-    below.retain(|_, n| all >= ENOUGH_PATHS && *n * 2 >= all);
+    below.retain(|_, n| all >= ENOUGH_PATHS && *n * 3 >= all);
     below.into_keys().collect()
 }
 
@@ -89,16 +91,13 @@ impl<'a> LiteralWindow<'a> {
                     }
                 }
                 for form in words::forms(word) {
-                    match self.seen.get_mut(form) {
-                        Some(seen) => {
-                            (seen.last, seen.part) = (shown, part);
-                            seen.own |= own;
-                            seen.defined |= defined;
-                        }
-                        None => {
-                            let seen = LastShown { last: shown, part, own, defined };
-                            self.seen.insert(form, seen);
-                        }
+                    let first = LastShown { last: shown, own, defined, part, whole: 0 };
+                    let seen = self.seen.entry(form).or_insert(first);
+                    (seen.last, seen.part) = (shown, part);
+                    seen.own |= own;
+                    seen.defined |= defined;
+                    if form == word.trim_start_matches("../") {
+                        seen.whole = shown.at;
                     }
                 }
             });
@@ -108,12 +107,8 @@ impl<'a> LiteralWindow<'a> {
     fn show_names(&mut self, text: &'a str, at: usize) {
         let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         for word in text.split(|c| !name(c)).filter(|w| w.len() >= words::SHORTEST) {
-            self.folded.insert(folded(word), at);
-            if word.contains(['_', '-']) {
-                for part in word.split(['_', '-']).filter(|p| p.len() >= words::SHORTEST) {
-                    self.folded.insert(folded(part), at);
-                }
-            }
+            let parts = word.split(['_', '-']).filter(|p| p.len() >= words::SHORTEST);
+            self.folded.extend(parts.chain([word]).map(|name| (folded(name), at)));
         }
     }
 
@@ -126,23 +121,25 @@ impl<'a> LiteralWindow<'a> {
         standing: &StandingLiterals,
     ) -> Vec<Need> {
         let mut needs: Vec<Need> = Vec::new();
-        let mut done: HashSet<String> = HashSet::default();
+        let mut variables = HashSet::default();
         for (piece, text) in pieces {
-            words::for_each(text, |_, word| {
-                let Some((literal, (key, part), gap)) = self.needed(at, *piece, word, standing)
-                else {
+            let is_new = *piece == ReplyPart::New;
+            words::for_each(text, |start, word| {
+                // New code may give its own variable a usual name.
+                if is_new && names::is_variable(text, start, word) {
+                    variables.insert(word);
+                }
+                if is_new && variables.contains(word) {
+                    return;
+                }
+                let is_prose =
+                    *piece == ReplyPart::Prose || is_new && names::is_in_comment(text, start);
+                let by = (*piece, is_prose);
+                let Some((literal, (key, part), gap)) = self.needed(at, by, word, standing) else {
                     return;
                 };
-                if !done.insert(literal.to_string()) {
-                    return;
-                }
-                match needs.iter_mut().find(|n| n.origin == key && n.part == part) {
-                    Some(need) => need.add(literal),
-                    None => {
-                        let need = Need::literal(literal, key, reply.id, gap);
-                        needs.push(Need { part, ..need });
-                    }
-                }
+                let need = Need::literal(literal, key, reply.id, gap);
+                Need { part, ..need }.add_to(&mut needs);
             });
         }
         for (_, text) in pieces.iter().filter(|(piece, _)| *piece == ReplyPart::New) {
@@ -158,7 +155,7 @@ impl<'a> LiteralWindow<'a> {
     fn needed<'w>(
         &self,
         at: usize,
-        piece: ReplyPart,
+        (piece, is_prose): (ReplyPart, bool),
         word: &'w str,
         standing: &StandingLiterals,
     ) -> Option<(&'w str, (&str, usize), usize)> {
@@ -173,11 +170,8 @@ impl<'a> LiteralWindow<'a> {
         }
         let seen = &self.seen[literal];
         let gap = at - self.last_known(word, literal).max(seen.last.at);
-        let known_anyhow = match piece {
-            ReplyPart::Old | ReplyPart::Argument | ReplyPart::Task => false,
-            ReplyPart::New => !seen.own && !words::is_path(literal),
-            ReplyPart::Prose => names::is_proper(literal) && !seen.defined,
-        };
+        let known_anyhow = piece == ReplyPart::New && !seen.own && !words::is_path(literal)
+            || is_prose && names::is_proper(literal) && !seen.defined;
         (gap >= GAP && !known_anyhow).then_some((literal, (seen.last.key, seen.part), gap))
     }
 
@@ -190,10 +184,9 @@ impl<'a> LiteralWindow<'a> {
             let name = own.unwrap_or(literal);
             return self.folded.get(&folded(name)).copied().unwrap_or(0);
         }
-        let rooted = word.starts_with(['/', '~']);
-        let below = words::forms(word).skip(1).filter(|f| rooted && f.contains('/'));
+        let below = words::forms(word).skip(1).filter(|f| f.contains('/'));
         let home = word.strip_prefix("~/").map_or(0, folder);
-        let shown = below.filter_map(|f| self.seen.get(f)).map(|s| s.last.at).max().unwrap_or(0);
+        let shown = below.filter_map(|f| self.seen.get(f)).map(|s| s.whole).max().unwrap_or(0);
         shown.max(home).max(folder(word))
     }
 }

@@ -75,10 +75,11 @@ impl Need {
         Need { kind, tokens: Vec::new(), words, ..Need::literal("", origin, reply, gap) }
     }
 
-    /// Adds a literal of the same origin.
-    fn add(&mut self, token: &str) {
-        if !self.tokens.iter().any(|t| t == token) {
-            self.tokens.push(token.to_string());
+    /// Adds the need to those of its reply. Literals that the same text showed last make one need.
+    fn add_to(self, needs: &mut Vec<Need>) {
+        match needs.iter_mut().find(|n| n.origin == self.origin && n.part == self.part) {
+            Some(need) => need.tokens.extend(self.tokens),
+            None => needs.push(self),
         }
     }
 }
@@ -143,6 +144,7 @@ fn facts(needs: Vec<Need>) -> Vec<Fact> {
     let mut known: HashMap<(Vec<String>, Vec<String>, String), usize> = HashMap::new();
     for mut need in needs {
         need.tokens.sort_unstable();
+        need.tokens.dedup();
         let what = (need.tokens.clone(), need.words.clone(), need.origin.clone());
         let next = out.len();
         let at = *known.entry(what).or_insert(next);

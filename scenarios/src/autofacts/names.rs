@@ -22,13 +22,8 @@ pub(super) fn is_own(text: &str, start: usize, end: usize) -> bool {
 /// Returns whether the word at `start..end` is defined there: `class Store`, `defmodule App.Store`,
 /// `Store = …`, `Store: { … }`.
 pub(super) fn is_defined(text: &str, start: usize, end: usize) -> bool {
-    let before = near_before(text, start);
-    let qualified = before.ends_with(['.', ':']);
-    let before = match qualified {
-        true => before.trim_end_matches(|c: char| c.is_alphanumeric() || "_.:".contains(c)),
-        false => before,
-    };
-    if follows_definer(before) {
+    let is_qualifier = |c: char| c.is_alphanumeric() || "_.:".contains(c);
+    if follows_definer(near_before(text, start).trim_end_matches(is_qualifier)) {
         return true;
     }
     let behind = text[end..].trim_start_matches(' ');
@@ -38,6 +33,19 @@ pub(super) fn is_defined(text: &str, start: usize, end: usize) -> bool {
             .strip_prefix(':')
             .is_some_and(|r| r.trim_start_matches(' ').starts_with(['{', '(', '['])),
     }
+}
+
+/// Returns whether the word at `start` is a variable or member that is declared or set there.
+pub(super) fn is_variable(text: &str, start: usize, word: &str) -> bool {
+    let is_member = word.starts_with("this.") || word.starts_with("self.");
+    ["const ", "let ", "mut ", "val ", "var "].iter().any(|d| text[..start].ends_with(d))
+        || is_member && text[start + word.len()..].starts_with(" = ")
+}
+
+/// Returns whether the word at `start` is in a line of comment, which is prose.
+pub(super) fn is_in_comment(text: &str, start: usize) -> bool {
+    let line = near_before(text, start).rsplit('\n').next().unwrap_or("").trim_start();
+    ["//", "#", "* ", "-- "].iter().any(|mark| line.starts_with(mark))
 }
 
 /// Returns whether a word is written like a product or type in prose: `TypeScript`, `SessionStore`.

@@ -238,7 +238,7 @@ fn lines(piece: ReplyPart, text: &str) -> impl Iterator<Item = &str> {
 /// Returns the sentences with at least [`PLAIN`] plain terms, without rows of tables.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
-        .filter(|l| !l.trim_start().starts_with('|'))
+        .filter(|l| !l.contains(['|', '<', '{', '&']))
         .flat_map(|l| {
             l.split_inclusive(". ")
                 .flat_map(|s| s.split_inclusive("! "))

@@ -137,6 +137,47 @@ fn names_of_products_in_prose_are_no_needs_and_those_that_were_defined_are() {
 }
 
 #[test]
+fn names_that_new_code_gives_itself_are_no_needs() {
+    let shown = "  this.retryCount: exitCode, LiveView\n";
+    let writes = |new: &str, old: &str| {
+        let edit = json!({"new_string": new, "old_string": old});
+        let story = Story::new("go").reads(shown).idles(5).call("", "edit", edit, "");
+        story.found().iter().map(|f| f.0.clone()).collect::<String>()
+    };
+    for (new, old, needed) in [
+        ("return exitCode;", "", "exitCode"),
+        ("const exitCode = 1;\nreturn exitCode;", "", ""),
+        ("const exitCode = 1;", "return exitCode;", "exitCode"),
+        ("x = this.retryCount;", "", "this.retryCount"),
+        ("this.retryCount = 1;", "", ""),
+        ("if this.retryCount == 1 {}", "", "this.retryCount"),
+        ("use(LiveView);", "", "LiveView"),
+        ("  // as LiveView does", "", ""),
+        ("  // as exitCode does", "", "exitCode"),
+    ] {
+        assert_eq!(writes(new, old), needed, "{new} instead of {old}");
+    }
+}
+
+#[test]
+fn a_path_below_a_package_is_known_from_its_own_folder() {
+    let reads = |shown: &str| {
+        let story = Story::new("see packages/tui/test/wrap.test.ts").idles(3).reads(shown).idles(2);
+        let file = json!({"path": "packages/tui/test/wrap.test.ts"});
+        story.call("", "read", file, "").found().len()
+    };
+    for (shown, needs) in [
+        ("test/wrap.test.ts(9,5): error TS2353", 0),
+        ("../tui/test/wrap.test.ts(9,5): error TS2353", 0),
+        // The end of another path.
+        ("packages/cli/test/wrap.test.ts(9,5): error TS2353", 1),
+        ("wrap.test.ts failed", 1),
+    ] {
+        assert_eq!(reads(shown), needs, "{shown}");
+    }
+}
+
+#[test]
 fn values_of_a_tools_own_schema_are_no_needs() {
     let story = Story::new("go").reads("files_with_matches").idles(5);
     let modes = ["files_with_matches", "content"].repeat(3).into_iter();
@@ -272,6 +313,10 @@ fn a_decision_is_taken_up_and_an_announcement_is_not() {
     let decided = after("I will write the compaction threshold into both generated paths.");
     assert_eq!(decided, [fact("compaction threshold generat path", "a1", &["a7"])]);
     assert_eq!(after("Now I write the compaction threshold into both generated paths."), []);
+    // Commands and trailers of commits are written the same way each time.
+    let command = "git add both generated paths && git commit with the compaction threshold";
+    assert_eq!(after(command), []);
+    assert_eq!(after("Compaction-Threshold-By: both generated paths <a@b>"), []);
 }
 
 #[test]
