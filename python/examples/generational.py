@@ -29,6 +29,8 @@ class Generational(Strategy):
         self.paid, self.requested_at = 0.0, None
         self.lines: dict[str, list[str]] = {}
         self.sizes: dict[str, int] = {}
+        # Text of the user and the model, and short forms of calls, without the blanks around them.
+        self.said: set[str] = set()
 
     def context(self, ctx: Context) -> Keep | None:
         used, limit = ctx.count_tokens(), share_of_window(ctx, HIGH)
@@ -64,6 +66,8 @@ class Generational(Strategy):
     def plan(self, ctx: Context, young: int, budget: int, tight: bool) -> dict | None:
         """The messages after a collection of all but the newest `young` replies."""
         messages = ctx.messages
+        for m in messages:
+            self.read(m)
         replies = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
         if not replies or len(replies) <= young:
             return None
@@ -87,12 +91,8 @@ class Generational(Strategy):
         overhead = self.size(ctx, "a") - 1
         sizes = [self.piece(ctx, p, empty, overhead) for p in pieces]
         if sum(s for p, s in zip(pieces, sizes) if not p[0] or is_journal(p[1][0])) > budget:
-            kept, room = set(), budget // 2 - overhead
-            for line in reversed([l for p in pieces for l in p[2]]):
-                room -= self.size(ctx, line) - overhead + 1
-                if room < 0:
-                    break
-                kept.add(line.strip())
+            room = budget // 2 - overhead
+            kept = self.kept(ctx, [l for p in pieces for l in p[2]], room, overhead)
             for p in pieces:
                 p[0] = p[0] and not is_journal(p[1][0])
                 p[2] = [l for l in p[2] if l.strip() in kept]
@@ -101,6 +101,21 @@ class Generational(Strategy):
         written = [p[1] if p[0] else journal(p[2]) for p in pieces]
         shown = [m for part in written for m in part]
         return {"messages": shown, "after": empty + sum(sizes), "rewritten": sum(sizes[changed:])}
+
+    def kept(self, ctx: Context, lines: list[str], budget: int, overhead: int) -> set[str]:
+        """The lines that stay: in half of the budget what was said and called, then the others."""
+        kept, used = set(), 0
+        for limit, any_line in ((budget // 2, False), (budget, True)):
+            for line in reversed(lines):
+                text = line.strip()
+                if text in kept or not (any_line or text in self.said):
+                    continue
+                more = self.size(ctx, line) - overhead + 1
+                if used + more > limit:
+                    break
+                used += more
+                kept.add(text)
+        return kept
 
     def piece(self, ctx: Context, piece: list, empty: int, overhead: int) -> int:
         stays, messages, lines = piece
@@ -146,6 +161,9 @@ class Generational(Strategy):
         if m["id"] not in self.lines:
             found = text_of(m).split("\n")[1:] if is_journal(m) else lines_of(m)
             self.lines[m["id"]] = [l for l in map(str.rstrip, found) if l]
+            if m["role"] != "tool" and not is_journal(m):
+                calls = [short_form(*named(c)) for c in m.get("tool_calls") or []]
+                self.said.update(map(str.strip, [*text_of(m).split("\n"), *calls]))
         return self.lines[m["id"]]
 
 
@@ -189,16 +207,28 @@ def lines_of(m: dict) -> Iterable[str]:
         return
     yield from text_of(m).split("\n")
     for call in m.get("tool_calls") or []:
-        try:
-            given = json.loads(call["function"]["arguments"])
-        except ValueError:
-            given = {"input": call["function"]["arguments"]}
-        plain = {k: v if isinstance(v, str) else compact(v) for k, v in given.items()}
-        short = {k: v for k, v in plain.items() if "\n" not in v and is_short(v)}
-        name = call["function"]["name"]
-        yield "".join([f"> {name}", *(f" {k}={v}" for k, v in short.items())])
-        for long in (v for k, v in plain.items() if k not in short):
+        name, given = named(call)
+        yield short_form(name, given)
+        for long in (v for v in given.values() if not is_line(v)):
             yield from filter(is_short, long.split("\n"))
+
+
+def named(call: dict) -> tuple[str, dict[str, str]]:
+    """The name of a call and its arguments."""
+    name, text = call["function"]["name"], call["function"]["arguments"]
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = {"input": text}
+    return name, {k: v if isinstance(v, str) else compact(v) for k, v in given.items()}
+
+
+def short_form(name: str, given: dict[str, str]) -> str:
+    return "".join([f"> {name}", *(f" {k}={v}" for k, v in given.items() if is_line(v))])
+
+
+def is_line(text: str) -> bool:
+    return "\n" not in text and is_short(text)
 
 
 def compact(value: object) -> str:

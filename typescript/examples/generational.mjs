@@ -12,6 +12,8 @@ class Generational {
   #paid = 0;
   #requestedAt;
   #lines = new Map();
+  // Text of the user and the model, and short forms of calls, without the blanks around them.
+  #said = new Set();
   #sizes = new Map();
 
   async context(messages, ctx) {
@@ -52,6 +54,7 @@ class Generational {
 
   /** The messages after a collection of all but the newest `young` replies. */
   async #plan(messages, ctx, young, budget, isTight) {
+    for (const m of messages) this.#read(m);
     const replies = messages.flatMap((m, i) => (isReply(m) ? [i] : []));
     if (!replies.length || replies.length <= young) return undefined;
     const first = young ? replies.at(-young) : messages.length;
@@ -84,13 +87,9 @@ class Generational {
     };
     await measure();
     if (sum(pieces.filter((p) => !p.stays || p.isJournal)) > budget) {
-      const kept = new Set();
-      let room = Math.trunc(budget / 2) - overhead;
-      for (const line of pieces.flatMap((p) => p.lines).reverse()) {
-        room -= (await this.#size(ctx, line, empty)) - overhead + 1;
-        if (room < 0) break;
-        kept.add(line.trim());
-      }
+      const room = Math.trunc(budget / 2) - overhead;
+      const cost = async (line) => (await this.#size(ctx, line, empty)) - overhead + 1;
+      const kept = await this.#kept(pieces.flatMap((p) => p.lines).reverse(), room, cost);
       for (const p of pieces) {
         p.stays &&= !p.isJournal;
         p.lines = p.lines.filter((line) => kept.has(line.trim()));
@@ -103,6 +102,23 @@ class Generational {
       after: empty + sum(pieces),
       rewritten: changed < 0 ? 0 : sum(pieces.slice(changed)),
     };
+  }
+
+  /** The lines that stay: in half of the budget what was said and called, then the others. */
+  async #kept(newest, budget, cost) {
+    const kept = new Set();
+    let used = 0;
+    for (const [limit, isAny] of [[Math.trunc(budget / 2), false], [budget, true]]) {
+      for (const line of newest) {
+        const text = line.trim();
+        if (kept.has(text) || !(isAny || this.#said.has(text))) continue;
+        const more = await cost(line);
+        if (used + more > limit) break;
+        used += more;
+        kept.add(text);
+      }
+    }
+    return kept;
   }
 
   /** Tokens of a message with this text. */
@@ -143,6 +159,10 @@ class Generational {
     if (!this.#lines.has(m.id)) {
       const lines = isJournal(m) ? textOf(m).split('\n').slice(1) : [...linesOf(m)];
       this.#lines.set(m.id, lines.map((line) => line.trimEnd()).filter(Boolean));
+      if (m.role !== 'tool' && !isJournal(m)) {
+        const calls = (m.tool_calls ?? []).map((c) => shortForm(c.function.name, argumentsOf(c)));
+        for (const line of [...textOf(m).split('\n'), ...calls]) this.#said.add(line.trim());
+      }
     }
     return this.#lines.get(m.id);
   }
@@ -162,14 +182,19 @@ const isShort = (line) => Buffer.byteLength(line) <= LONGEST;
 function* linesOf(m) {
   if (m.role === 'tool') return yield* textOf(m).split('\n').map(unnumbered).filter(isShort);
   yield* textOf(m).split('\n');
-  for (const { function: { name, arguments: given } } of m.tool_calls ?? []) {
-    const plain = Object.entries(parsed(given)).map(([k, v]) =>
-      [k, typeof v === 'string' ? v : JSON.stringify(v)]);
-    const fits = ([, v]) => !v.includes('\n') && isShort(v);
-    yield `> ${name}${plain.filter(fits).map(([k, v]) => ` ${k}=${v}`).join('')}`;
-    for (const [, v] of plain.filter((p) => !fits(p))) yield* v.split('\n').filter(isShort);
+  for (const call of m.tool_calls ?? []) {
+    const given = argumentsOf(call);
+    yield shortForm(call.function.name, given);
+    for (const [, v] of given.filter(([, v]) => !isLine(v))) yield* v.split('\n').filter(isShort);
   }
 }
+
+const isLine = (text) => !text.includes('\n') && isShort(text);
+const argumentsOf = (call) =>
+  Object.entries(parsed(call.function.arguments)).map(([k, v]) =>
+    [k, typeof v === 'string' ? v : JSON.stringify(v)]);
+const shortForm = (name, given) =>
+  `> ${name}${given.filter(([, v]) => isLine(v)).map(([k, v]) => ` ${k}=${v}`).join('')}`;
 
 function parsed(given) {
   try {

@@ -29,7 +29,10 @@ impl Line {
 /// Lines of all messages seen so far.
 #[derive(Default)]
 pub(super) struct Journal {
-    lines: HashMap<MessageId, Vec<Arc<Line>>>,
+    /// Of messages that were read, and of the blocks that the strategy wrote.
+    pub(super) lines: HashMap<MessageId, Vec<Arc<Line>>>,
+    /// Hashes of the lines of text by the user or the model, and of the short forms of calls.
+    said: HashSet<u64>,
 }
 
 impl Journal {
@@ -40,34 +43,34 @@ impl Journal {
             if self.lines.contains_key(&id) {
                 continue;
             }
-            let lines: Vec<Arc<Line>> =
-                message.iter().flat_map(|b| lines_of(b)).map(|l| Arc::new(Line::new(&l))).collect();
-            self.lines.insert(id, lines);
+            let lines = self.lines.entry(id).or_default();
+            for b in message {
+                let first = lines.len();
+                lines.extend(lines_of(b).iter().map(|l| Arc::new(Line::new(l))));
+                let said = if b.kind == BlockKind::Call { first + 1 } else { lines.len() };
+                if b.kind != BlockKind::Output {
+                    self.said.extend(lines[first..said].iter().map(|l| l.hash));
+                }
+            }
         }
     }
 
-    /// Returns the lines of a message that was read, or written with [`Journal::write`].
-    pub(super) fn lines(&self, message: MessageId) -> &[Arc<Line>] {
-        self.lines.get(&message).map_or(&[], Vec::as_slice)
+    /// Returns the hashes of the lines that stay, of at most `budget` o200k tokens: in half of it the
+    /// newest of what was said and called, in the rest the newest of all others.
+    pub(super) fn lines_to_keep(&self, lines: &[&Arc<Line>], budget: u64) -> HashSet<u64> {
+        let (mut kept, mut used) = (HashSet::new(), 0);
+        for (limit, any) in [(budget / 2, false), (budget, true)] {
+            for l in lines.iter().rev().filter(|l| any || self.said.contains(&l.hash)) {
+                let more = if kept.contains(&l.hash) { 0 } else { l.tokens };
+                if used + more > limit {
+                    break;
+                }
+                used += more;
+                kept.insert(l.hash);
+            }
+        }
+        kept
     }
-
-    /// Remembers that a message of the strategy consists of these lines.
-    pub(super) fn write(&mut self, message: MessageId, lines: Vec<Arc<Line>>) {
-        self.lines.insert(message, lines);
-    }
-}
-
-/// Returns the hashes of the newest lines, of at most `budget` o200k tokens.
-pub(super) fn newest<'a>(
-    lines: impl DoubleEndedIterator<Item = &'a Arc<Line>>,
-    budget: u64,
-) -> HashSet<u64> {
-    let mut used = 0;
-    let fits = |l: &&Arc<Line>| {
-        used += l.tokens;
-        used <= budget
-    };
-    lines.rev().take_while(fits).map(|l| l.hash).collect()
 }
 
 /// Returns the lines of a block: text as it is, calls in short form, results without line numbers.

@@ -18,10 +18,11 @@ use serde::Deserialize;
 
 use crate::descriptor::Known;
 use crate::shared::is_fixed;
-use journal::{Journal, Line, newest};
+use journal::{Journal, Line};
 
-pub(crate) const GENERATIONAL: Known =
-    Known::new(include_str!("about.toml"), |b| Box::new(Generational::new(b.settings())));
+pub(crate) const GENERATIONAL: Known = Known::new(include_str!("about.toml"), |b| {
+    Box::new(Generational { settings: b.settings(), ..Generational::default() })
+});
 
 /// Shares of the window after system prompt and tools: above the first the view is shrunk, to at most
 /// the second.
@@ -40,7 +41,7 @@ const STEPS: u32 = 6;
 const WORTHWHILE: f64 = 0.02;
 
 /// Values of the settings in `about.toml`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
     young: usize,
@@ -48,6 +49,7 @@ struct Settings {
     rent: u64,
 }
 
+#[derive(Default)]
 struct Generational {
     settings: Settings,
     journal: Journal,
@@ -86,11 +88,6 @@ struct Plan {
 }
 
 impl Generational {
-    fn new(settings: Settings) -> Self {
-        let (journal, undo) = (Journal::default(), UndoStack::default());
-        Generational { settings, journal, paid: 0.0, requested_at: None, undo }
-    }
-
     /// Plans a collection of all but the newest `young` replies and what follows them; `None` if there
     /// are not more. A journal over `budget` is cut to half of it. `is_tight`: earlier messages of the
     /// user become lines as well.
@@ -111,8 +108,8 @@ impl Generational {
         };
         let journal: u64 = pieces.iter().filter(|p| p.kind != PieceKind::Shown).map(size).sum();
         if journal > budget {
-            let lines = pieces.iter().flat_map(|p| &p.lines);
-            let kept = newest(lines, counting.fitting(budget / 2));
+            let lines: Vec<_> = pieces.iter().flat_map(|p| &p.lines).collect();
+            let kept = self.journal.lines_to_keep(&lines, counting.fitting(budget / 2));
             for p in pieces.iter_mut().filter(|p| p.kind != PieceKind::Shown) {
                 p.kind = PieceKind::New;
                 p.lines.retain(|l| kept.contains(&l.hash));
@@ -133,23 +130,22 @@ impl Generational {
         };
         let mut known: HashSet<u64> = HashSet::new();
         let mut pieces: Vec<Piece> = Vec::new();
-        for message in old.chunk_by(|a, b| a.message == b.message && is_fixed(a) == is_fixed(b)) {
-            let (b, id) = (&message[0], message[0].message);
+        for part in old.chunk_by(|a, b| a.message == b.message && is_fixed(a) == is_fixed(b)) {
+            let (b, id) = (&part[0], part[0].message);
             let is_journal = b.kind == BlockKind::Reminder && b.form == BlockForm::Synthetic;
-            let (kind, lines) = match (is_fixed(b) || is_kept(id), is_journal) {
-                (true, _) => (PieceKind::Shown, &[][..]),
-                (_, true) => (PieceKind::Written, self.journal.lines(id)),
-                (_, false) => (PieceKind::New, self.journal.lines(id)),
+            let kind = match (is_fixed(b) || is_kept(id), is_journal) {
+                (true, _) => PieceKind::Shown,
+                (_, true) => PieceKind::Written,
+                (_, false) => PieceKind::New,
             };
-            let lines = lines.iter().filter(|l| known.insert(l.hash)).cloned();
+            let of = self.journal.lines.get(&id).filter(|_| kind != PieceKind::Shown);
+            let lines = of.into_iter().flatten().filter(|l| known.insert(l.hash)).cloned();
             match pieces.last_mut() {
                 Some(last) if last.kind == PieceKind::New && kind == PieceKind::New => {
                     last.lines.extend(lines);
-                    last.blocks.extend_from_slice(message);
+                    last.blocks.extend_from_slice(part);
                 }
-                _ => {
-                    pieces.push(Piece { kind, lines: lines.collect(), blocks: message.to_vec() });
-                }
+                _ => pieces.push(Piece { kind, lines: lines.collect(), blocks: part.to_vec() }),
             }
         }
         pieces
@@ -178,7 +174,7 @@ impl Generational {
                 let text = [HEADER].into_iter().chain(lines.iter().map(|l| l.text.as_str()));
                 let text = text.collect::<Vec<_>>().join("\n");
                 let block = s.synthetic(BlockKind::Reminder, Role::User, text, origins(&blocks));
-                self.journal.write(block.message, lines);
+                self.journal.lines.insert(block.message, lines);
                 view.push(block);
             }
         }
@@ -195,14 +191,13 @@ impl Generational {
     /// Collects with ever smaller limits until the view has at most `target` tokens.
     fn shrink(&mut self, s: &mut Engine, target: u64) -> bool {
         let Settings { young, journal, .. } = self.settings;
-        let target = target.saturating_sub(s.tools_tokens());
         let mut last = None;
         for step in 0..2 * STEPS {
             // In the second half even the newest reply, whose results can be long, becomes lines.
             let young = if step < STEPS { (young >> step).max(1) } else { 0 };
             let budget = journal.min(s.model.window / 2) >> (step % STEPS);
             let plan = self.plan(s, young, budget, step >= 2);
-            let fits = plan.as_ref().is_some_and(|p| p.after <= target);
+            let fits = plan.as_ref().is_some_and(|p| p.after + s.tools_tokens() <= target);
             last = plan.or(last);
             if fits {
                 break;

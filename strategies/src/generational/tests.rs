@@ -77,13 +77,17 @@ fn it_collects_when_the_cache_is_cold() {
 }
 
 #[test]
-fn a_journal_over_its_limit_is_cut_to_half_and_keeps_the_newest_lines() {
+fn a_journal_over_its_limit_is_cut_to_half_and_keeps_what_was_said_and_the_newest() {
     let mut results: Vec<String> = (0..30).map(|i| result(i, 60)).collect();
     results[0] += "\nconst LOST = 18;";
     let p = play("generational:young=2,rent=0,journal=6000", session(&results, 99));
     let text = journal_of(p.last()).join("\n");
     assert!(o200k(&text) <= 6_000 + 200, "{}", o200k(&text));
     assert!(text.contains("value_25_9 ") && !text.contains("const LOST"), "{text}");
+    assert!(
+        text.contains("\nI read file_0.\n") && text.contains("> Read file_path=src/file_0.rs\n"),
+        "{text}"
+    );
 }
 
 #[test]
