@@ -103,7 +103,7 @@ class Generational(Strategy):
         return {"messages": shown, "after": empty + sum(sizes), "rewritten": sum(sizes[changed:])}
 
     def kept(self, ctx: Context, lines: list[str], budget: int, overhead: int) -> set[str]:
-        """The lines that stay: in half of the budget what was said and called, then the others."""
+        """The lines that stay: in half of the budget text and calls, then the others."""
         kept, used = set(), 0
         for limit, any_line in ((budget // 2, False), (budget, True)):
             for line in reversed(lines):

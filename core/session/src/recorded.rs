@@ -60,7 +60,7 @@ impl Billing {
         format!("{} {totals:?}", thread.unwrap_or("?"))
     }
 
-    /// Returns the thread of the call, if its name tells it, and what identifies the call there.
+    /// Returns the thread of the call, if its name tells it, and its identity there.
     pub fn call(&self) -> Option<(Option<&str>, &str)> {
         let id = self.call_id.as_deref()?;
         let named = id.split_once(" [");

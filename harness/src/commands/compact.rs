@@ -75,7 +75,7 @@ pub(crate) fn compact(args: &CompactArgs) -> anyhow::Result<()> {
     ctxbench_os::shutdown::exit_on_signals();
     let scenario = super::load_one("compact", &args.session)?;
     let mut specs = args.chosen.specs()?;
-    // The question about a recording is what its own product did.
+    // A recording is asked for its own product.
     if let Some(source) =
         scenario.session.header.source.as_ref().filter(|_| args.chosen.strategy.is_empty())
     {

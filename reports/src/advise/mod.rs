@@ -446,19 +446,21 @@ fn named(o: &ChangeOutcome) -> String {
     o.change.settings.iter().map(set).collect::<Vec<_>>().join(" and ")
 }
 
-/// Formats what too few sessions show of a change, after a space.
+/// Formats the effect of a change in too few sessions, after a space.
 fn format_so_far(change: String, now: &Sums, then: &Sums) -> String {
     let both = now.per_session.iter().zip(&then.per_session);
     let cheaper = both.filter(|(now, then)| then.cost_usd < now.cost_usd).count();
+    let [kept, before] = [then, now].map(|s| fmt::pct(s.kept_pct()));
+    let recall = match kept == before {
+        true => format!("recall stays {kept} %"),
+        false => format!("recall {kept} % instead of {before} %"),
+    };
     let at = sizes(now, then);
     let comma = if at.is_empty() { "" } else { "," };
     format!(
-        " So far, setting {change}{at}{comma} changes the bill by {} (cheaper in {cheaper} of {}), recall {} % \
-         instead of {} %.",
+        " So far, setting {change}{at}{comma} changes the bill by {} (cheaper in {cheaper} of {}), {recall}.",
         percent(now.cost_usd, then.cost_usd),
         fmt::sessions(now.per_session.len()),
-        fmt::pct(then.kept_pct()),
-        fmt::pct(now.kept_pct())
     )
 }
 

@@ -55,7 +55,18 @@ fn mechanism_test_is_not_compared_but_its_failures_are_listed() {
     }
     r.runs[5].status = Status::Overflow;
     assert!(line(&r, "not compared").text.starts_with("1 session testing one mechanism"));
-    assert_eq!(failures(&r), ["Failed in the other session: b in 1"]);
+    let why = "failed at reply 120 of 120: prompt too long for the window";
+    assert_eq!(failures(&r), [format!("b, in two: {why}")]);
+    // Of more than two failed rows, the number of sessions is told.
+    let third = run("three", "a", 1.0, 50.0, 0);
+    r.runs.extend([RunRecord { status: Status::Overflow, ..third.clone() }]);
+    r.runs.push(RunRecord {
+        strategy: r.runs[5].strategy.clone(),
+        status: Status::Overflow,
+        ..third
+    });
+    r.runs[6..].iter_mut().for_each(|r| r.scenario.mechanism = true);
+    assert_eq!(failures(&r), ["Failed in the 2 other sessions: b in 2, a in 1"]);
     assert!(!r.runs[4].can_win() && r.runs[1].can_win());
 }
 

@@ -56,7 +56,7 @@ impl Journal {
     }
 
     /// Returns the hashes of the lines that stay, of at most `budget` o200k tokens: in half of it the
-    /// newest of what was said and called, in the rest the newest of all others.
+    /// newest text and calls, in the rest the newest of all others.
     pub(super) fn lines_to_keep(&self, lines: &[&Arc<Line>], budget: u64) -> HashSet<u64> {
         let (mut kept, mut used) = (HashSet::new(), 0);
         for (limit, any) in [(budget / 2, false), (budget, true)] {

@@ -69,7 +69,7 @@ pub(super) fn name(thread: Option<&str>, totals: &Map<String, Value>) -> String 
     Billing::call_in_thread(thread, sums)
 }
 
-/// Returns the counters of the newest call or, where only the totals are there, what they grew by.
+/// Returns the counters of the newest call or, with totals only, their growth.
 /// Totals that fall began at 0 again.
 pub(super) fn newest(
     info: &Map<String, Value>,
@@ -139,7 +139,7 @@ impl RolloutCalls {
         if record.context().is_none() && record.counters.wrong.is_empty() {
             return None;
         }
-        // A reply that began since has counters of its own.
+        // A reply that began since has separate counters.
         let newest = self.newest.take().filter(|(_, of)| of.is_empty() || self.open.is_none());
         let repeated = newest.filter(|(newest, _)| newest.is_same_call(&record));
         if let Some((_, of)) = repeated {
