@@ -31,6 +31,8 @@ pub(super) fn with_less(name: &str) -> Option<&str> {
         return Some(model);
     }
     let (rest, word) = name.rsplit_once('-')?;
+    // `claude` alone is no model.
+    rest.find(|c: char| c == '-' || c.is_ascii_digit())?;
     let is_day = word.len() == 2 && word.bytes().all(|b| b.is_ascii_digit());
     (ADDED.contains(&word) || is_day && rest.contains("-preview") || rest.ends_with("-preview"))
         .then_some(rest)

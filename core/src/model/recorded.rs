@@ -101,7 +101,8 @@ mod tests {
         assert_eq!(name(&format!("x{}", ":free".repeat(100_000))), None);
         assert_eq!(name("gpt-5-2025"), None, "no date");
         assert_eq!(name("gpt-5.9-codex"), None, "another model of the family is not this one");
-        assert_eq!(name("mystery-1"), None);
+        assert_eq!(name("o3-high"), Some("o3"));
+        assert_eq!([name("mystery-1"), name("claude-none")], [None, None]);
     }
 
     #[test]
