@@ -21,6 +21,10 @@ const SUMMARY_ATTEMPTS: u64 = 5;
 /// (docs/sources/gemini-cli.md §4).
 const STREAM_ATTEMPTS: u64 = 4;
 
+/// Folder of saved results, as long as the program's (docs/sources/gemini-cli.md §5).
+const SAVED_RESULTS: &str = "/home/user/.gemini/tmp/project/tool-outputs/\
+    session-0c6e4f1a-7d42-4b9e-8a66-2f1d90c7b384";
+
 /// Start of a snapshot in a text (docs/sources/gemini-cli.md §2).
 const SNAPSHOT: &str = "<state_snapshot>";
 
@@ -214,8 +218,7 @@ impl GeminiCliProgram {
         let mut smaller = false;
         for b in new.iter_mut().filter(|b| b.kind == BlockKind::Output) {
             let Some(call) = b.call.clone().filter(|c| chosen.contains(&c.id)) else { continue };
-            self.files += 1;
-            let file = format!("tool-outputs/{}_{}.txt", call.name, self.files);
+            let file = format!("{SAVED_RESULTS}/{}_{}_5x0qz.txt", call.name, call.id);
             let whole = pretty(&b.text, b.is_error);
             let text = masked(&call.name, &b.text, &whole, &self.words.masked_note, &file);
             let preview = b.with_text(BlockForm::Cleared, text);
