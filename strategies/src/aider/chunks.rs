@@ -73,6 +73,28 @@ pub(super) fn block((path, text): &(String, String)) -> String {
     format!("\n{path}\n```\n<<<<<<< SEARCH\n=======\n{text}{end}>>>>>>> REPLACE\n```\n")
 }
 
+/// An edit block of a reply: the path on a line of its own, and below it in a fence the lines to
+/// search for and those in their place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EditBlock<'t> {
+    path: &'t str,
+    old: &'t str,
+    new: &'t str,
+}
+
+/// Returns the edit blocks of a reply (docs/sources/aider.md §1.2).
+pub(super) fn edits(text: &str) -> impl Iterator<Item = EditBlock<'_>> {
+    text.match_indices("<<<<<<< SEARCH\n").filter_map(move |(at, mark)| {
+        let is_path = |l: &&str| !l.is_empty() && !l.starts_with("```");
+        let path = text[..at].lines().rev().map(str::trim).find(is_path)?;
+        // A block without lines to search for begins with the divider.
+        let (body, _) = text[at + mark.len() - 1..].split_once("\n>>>>>>> REPLACE")?;
+        let (old, new) = body.split_once("\n=======")?;
+        let [old, new] = [old, new].map(|part| part.strip_prefix('\n').unwrap_or(part));
+        Some(EditBlock { path, old, new })
+    })
+}
+
 /// Contents of the created files in the chat, by path.
 #[derive(Default)]
 pub(super) struct Created(BTreeMap<String, String>);
@@ -81,18 +103,28 @@ impl Created {
     /// Applies a call to the files. Returns whether a file changed.
     pub(super) fn take(&mut self, tool: &str, arguments: &str) -> bool {
         if let Some((path, text)) = written(tool, arguments) {
-            return self.0.insert(path, text.clone()) != Some(text);
+            return self.apply(&EditBlock { path: &path, old: "", new: &text });
         }
-        let path = is_edit(tool).then(|| file_path(tool, arguments)).flatten();
-        let Some(held) = path.and_then(|p| self.0.get_mut(&p)) else { return false };
         let argument = |names: &[&str]| text_argument(arguments, names);
-        let (Some(old), Some(new)) = (
+        let path = is_edit(tool).then(|| file_path(tool, arguments)).flatten();
+        let (Some(path), Some(old), Some(new)) = (
+            path,
             argument(&["old_string", "oldString", "old_str", "old"]),
             argument(&["new_string", "newString", "new_str", "new"]),
         ) else {
             return false;
         };
-        let changed = held.replacen(&old, &new, 1);
+        self.apply(&EditBlock { path: &path, old: &old, new: &new })
+    }
+
+    /// Replaces lines of a file, or writes the file if there are none to search for. Returns whether
+    /// it changed.
+    pub(super) fn apply(&mut self, EditBlock { path, old, new }: &EditBlock<'_>) -> bool {
+        if old.is_empty() {
+            return self.0.insert(path.to_string(), new.to_string()).as_deref() != Some(*new);
+        }
+        let Some(held) = self.0.get_mut(*path) else { return false };
+        let changed = held.replacen(old, new, 1);
         let differs = changed != *held;
         *held = changed;
         differs
@@ -243,6 +275,19 @@ mod tests {
         assert!(!files.take("read_file", r#"{"path":"b.rs"}"#));
         let want = "\na.rs\n```\none\nthree\n```\n\nb.rs\n```\nfn b() {}\n```\n";
         assert_eq!(files.listing(), want);
+    }
+
+    #[test]
+    fn edit_blocks_stand_in_the_text_of_a_reply() {
+        let text = "Both.\n\n b.rs \n```rust\n<<<<<<< SEARCH\n=======\nfn b() {}\n>>>>>>> REPLACE\n```\n\
+            a.rs\n```\n<<<<<<< SEARCH\none\n=======\n>>>>>>> REPLACE\n```\n<<<<<<< SEARCH\nno end";
+        let edit = |path, old, new| EditBlock { path, old, new };
+        let want = [edit("b.rs", "", "fn b() {}"), edit("a.rs", "one", "")];
+        assert_eq!(edits(text).collect::<Vec<_>>(), want);
+        assert_eq!(edits("<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE").count(), 0, "no path");
+        let mut files = Created::default();
+        assert_eq!(want.map(|e| files.apply(&e)), [true, false], "a.rs is not in the chat");
+        assert_eq!(files.listing(), "\nb.rs\n```\nfn b() {}\n```\n");
     }
 
     /// Counts one token per character so that the sizes in the tests can be added by hand.

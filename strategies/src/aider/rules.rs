@@ -24,6 +24,7 @@ pub(crate) struct AiderSettings {
     pub(crate) keepalive_pings: u64,
     pub(crate) keepalive_delay_ms: u64,
     pub(crate) reminder: Reminder,
+    pub(crate) auto_commits: bool,
     pub(crate) oversize: Oversize,
     pub(crate) restore: bool,
 }
@@ -50,6 +51,7 @@ pub(crate) struct AiderWords {
     pub(crate) summary_prefix: Arc<str>,
     pub(crate) described_prefix: Arc<str>,
     pub(crate) committed: Arc<str>,
+    pub(crate) updated: Arc<str>,
     pub(crate) edited: Arc<str>,
     pub(crate) ok: Arc<str>,
     pub(crate) files: Arc<str>,

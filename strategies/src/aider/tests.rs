@@ -85,7 +85,7 @@ fn the_prompt_stands_in_aiders_order_and_has_no_tools() {
         "Assistant:edit_file {\"path\":\"a.rs\"",
         "User:edit_file:\nout",
         "Assistant:z0 word word word",
-        "User:The changes are written ",
+        "User:The changes are committe",
         "Assistant:Ok.",
         "File:file",
         "Assistant:Ok.",

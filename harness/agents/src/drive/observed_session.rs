@@ -68,13 +68,9 @@ pub(super) fn observed(driven: &Driven, extent: Extent) -> Session {
                 let mut a = a.clone();
                 (a.text, a.reasoning, a.usage) = (None, None, None);
                 a.calls.clear();
-                // The agent's row contains the text that was sent. Our row contains the calls that
-                // this text represents.
-                let parts = reply.lived.as_ref().filter(|_| extent == Extent::Whole);
-                let parts = parts.unwrap_or(&reply.parts);
-                a.parts = Some(parts.clone());
+                a.parts = Some(reply.parts.clone());
                 out.entries.push(Entry::Assistant(a));
-                out.entries.extend(parts.iter().filter_map(|p| result(p, plan, &shown)));
+                out.entries.extend(reply.parts.iter().filter_map(|p| result(p, plan, &shown)));
             }
             Entry::Fact(f) => {
                 out.entries.push(Entry::Fact(Fact { arises: arises(plan, f), ..f.clone() }));

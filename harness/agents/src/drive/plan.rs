@@ -57,8 +57,6 @@ pub(super) struct Planned {
     /// Ids of the other replies and calls of the session that it replaces.
     pub(super) replaces: Vec<Arc<str>>,
     pub(super) parts: Vec<Part>,
-    /// Parts in the observed session, if they differ.
-    pub(super) lived: Option<Vec<Part>>,
     /// Duration of its tools, ms.
     pub(super) tools_ms: Millis,
 }
@@ -240,8 +238,7 @@ fn join_replies(
     let text = if texts.is_empty() { NEUTRAL.to_string() } else { texts.join("\n\n") };
     let text = edit.map_or(text.clone(), |edit| escape_marks(&text, &edit.marks));
     let tools_ms = steps.iter().map(|s| s.tools_ms).sum();
-    let mut said = text.clone();
-    let mut lived = vec![Part::Text(text.into())];
+    let mut said = text;
     for call in all().filter_map(Part::as_call) {
         let Some(edit) = edit else { break };
         let Some(content) = written(call).filter(|c| escape_marks(c, &edit.marks) == *c) else {
@@ -252,13 +249,11 @@ fn join_replies(
         // The path must be alone on its line.
         said += "\n\n";
         said += &replace(&replace(&edit.text, "path", &path), "content", &content);
-        let arguments = serde_json::json!({"path": path, "content": content}).to_string();
-        lived.push(Part::Call(ToolCall::new(format!("edit_{files:05}"), "write_file", arguments)));
     }
     let parts = vec![Part::Text(said.into())];
     let calls = all().filter_map(Part::as_call).map(|call| call.id.clone());
     let replaces = steps.iter().map(|s| s.key.clone()).chain(calls).collect();
-    Some(Planned { key: last.key.clone(), replaces, parts, lived: Some(lived), tools_ms })
+    Some(Planned { key: last.key.clone(), replaces, parts, tools_ms })
 }
 
 /// Returns the text that an editing call writes: a whole file, or the new part. It ends with a line
@@ -403,8 +398,6 @@ mod tests {
         let reply = &plan.moves[0].replies[0];
         let said = "seen\n\nfile-00001.txt\n<<<<\na\nb\n>>>>";
         assert_eq!(reply.parts, [Part::Text(said.into())]);
-        let Some([_, Part::Call(call)]) = reply.lived.as_deref() else { panic!("no call") };
-        assert_eq!(&*call.arguments, r#"{"content":"a\nb\n","path":"file-00001.txt"}"#);
     }
 
     #[test]

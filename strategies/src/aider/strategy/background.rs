@@ -9,6 +9,7 @@ use ctxbench_core::prelude::*;
 
 use super::{AiderProgram, groups, max_input, messages};
 use crate::aider::rules::{AiderSettings, Ending, Job, SummaryRules, ending, head_limit};
+use crate::shared::summary_base;
 
 /// Interval between two checks for an answer, ms. The program's worker waits continuously; one
 /// second is close enough.
@@ -72,10 +73,8 @@ impl AiderProgram {
         mut models: Vec<Arc<str>>,
     ) -> PendingSummary {
         let model = models.remove(0);
-        let blocks = vec![
-            ephemeral_block(BlockKind::Base, Role::System, self.words.summary_prompt.clone()),
-            asked.clone().draft(BlockKind::SummaryPrompt, Role::User).ephemeral(),
-        ];
+        let mut blocks = summary_base(s, Role::System, &self.words.summary_prompt);
+        blocks.push(asked.clone().draft(BlockKind::SummaryPrompt, Role::User).ephemeral());
         let mut request = s.summary_request(Phase::Background, blocks, false);
         request.model = s.model.named(&model);
         request.breakpoints.clear();

@@ -10,7 +10,7 @@ use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::model::Model;
 use ctxbench_core::prelude::*;
 
-use super::chunks::{Chunks, Created, block, cut_map, map_budget, map_tokens, written};
+use super::chunks::{Chunks, Created, block, cut_map, edits, map_budget, map_tokens, written};
 use super::rules::{
     AiderSettings, AiderWords, CONTENTS, ChatLine, EXACT, Oversize, Reminder, TokenCount,
     history_budget,
@@ -139,8 +139,12 @@ impl AiderProgram {
         self.chunks.done.append(&mut cur);
         self.summarize_start(s).await;
         if edited && !self.described {
-            let AiderWords { edited, committed, ok, .. } = &self.words;
-            let notice = if self.settings.architect { edited } else { committed };
+            let AiderWords { edited, committed, updated, ok, .. } = &self.words;
+            let notice = match &self.settings {
+                AiderSettings { architect: true, .. } => edited,
+                AiderSettings { auto_commits: true, .. } => committed,
+                _ => updated,
+            };
             let notice = s.synthetic(BlockKind::User, Role::User, notice.clone(), vec![]);
             let ok = s.synthetic(BlockKind::Assistant, Role::Assistant, ok.clone(), vec![]);
             self.chunks.done.extend([notice, ok]);
@@ -218,7 +222,8 @@ fn as_user(text: &Arc<str>) -> Arc<Block> {
 }
 
 fn has_edit(reply: &Reply) -> bool {
-    reply.calls().any(|c| is_edit(&c.name))
+    let says = |text: String| edits(&text).next().is_some();
+    reply.calls().any(|c| is_edit(&c.name)) || reply.text().is_some_and(says)
 }
 
 /// Converts calls and outputs to texts of the two roles. Leaves other drafts unchanged.
@@ -245,6 +250,9 @@ fn as_text(mut raw: Draft) -> Draft {
         }
         _ => {
             raw.splits.clear();
+            if raw.kind == BlockKind::Assistant {
+                raw.text = raw.text.trim().into();
+            }
             return raw;
         }
     };
@@ -363,6 +371,9 @@ impl Strategy for AiderProgram {
         self.edited |= has_edit(reply);
         for call in reply.calls() {
             self.newer_files |= self.created.take(&call.name, &call.arguments);
+        }
+        for edit in edits(&reply.text().unwrap_or_default()) {
+            self.newer_files |= self.created.apply(&edit);
         }
         ReplyFlow::Proceed
     }
