@@ -72,7 +72,11 @@ fn quotes(text: &str, known: &[Arc<Block>]) -> Option<Vec<Quote>> {
             found.push((at, length, b));
         }
     }
-    if found.len() < MIN_QUOTES {
+    // A program may summarise each result alone.
+    let is_most = |(_, length, b): &(usize, usize, &Arc<Block>)| {
+        b.kind == BlockKind::Output && 2 * length > text.len()
+    };
+    if found.len() < MIN_QUOTES && !found.iter().any(is_most) {
         return None;
     }
     found.sort_by_key(|(at, ..)| *at);
@@ -180,6 +184,17 @@ mod tests {
         let kinds: Vec<BlockKind> = shown.quotes.iter().map(|q| q.kind).collect();
         let ask = BlockKind::SummaryPrompt;
         assert_eq!(kinds, [ask, BlockKind::User, BlockKind::Output, ask]);
+    }
+
+    #[test]
+    fn one_result_is_read_where_it_is_most_of_the_text() {
+        let result = block(BlockKind::Output, &"the server answers 401\n".repeat(2));
+        let asked = format!("Result:\n{}", result.text);
+        let read = |asked: &str, known: &Arc<Block>| quoted(asked, std::slice::from_ref(known));
+        assert_eq!(read(&asked, &result), [(result.kind, result.text.to_string())]);
+        assert!(read(&format!("{asked}{}", "Be short. ".repeat(9)), &result).is_empty());
+        let message = block(BlockKind::User, "Please mend the login for returning customers.");
+        assert!(read(&message.text, &message).is_empty());
     }
 
     #[test]
