@@ -110,15 +110,21 @@ impl KnownBlocks {
 /// chance.
 const MIN_TEXT_BYTES: usize = 12;
 
-/// Returns whether a block is still present: a message of the user in a longer or shorter form, or
-/// a reply with different blanks at its ends.
+/// Returns whether a block is still present: a message of the user in a longer or shorter form, a
+/// reply with different blanks at its ends, or a call with other blanks in its arguments.
 fn is_present(b: &Block, after: &[Arc<Block>]) -> bool {
     let same = |a: &Block| match b.kind {
         BlockKind::User => a.text.contains(&*b.text) || b.text.contains(&*a.text),
         BlockKind::Assistant => a.text.trim() == b.text.trim(),
+        BlockKind::Call => is_same_json(&a.text, &b.text),
         _ => false,
     };
     after.iter().any(|a| a.origin == b.origin && same(a))
+}
+
+fn is_same_json(a: &str, b: &str) -> bool {
+    let value = |text| serde_json::from_str::<serde_json::Value>(text).ok();
+    value(a).is_some_and(|v| Some(v) == value(b))
 }
 
 fn words(text: &str) -> u64 {
@@ -225,7 +231,14 @@ impl Player {
     ) -> Option<Arc<Block>> {
         let text = |b: &Arc<Block>| *b.text == *item.text();
         match item.kind {
-            BlockKind::Call => self.known.of(item).last().filter(|b| text(b)).cloned(),
+            BlockKind::Call => {
+                let known = self.known.of(item).last()?;
+                if text(known) {
+                    return Some(known.clone());
+                }
+                let same = is_same_json(&known.text, item.text());
+                same.then(|| known.map_draft(|d| d.text = item.text().into()))
+            }
             BlockKind::Output => {
                 let known = self.known.of(item).last()?;
                 if text(known) && known.is_error == item.is_error {
@@ -407,4 +420,21 @@ pub(super) fn row(agent: &str, sent: AgentRequests) -> Spec {
     let descriptor = Box::leak(Box::new(Descriptor::new(product)));
     let settings = Settings::defaults(&[]);
     Spec { descriptor, version, settings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_with_other_blanks_is_still_present() {
+        let call = |arguments: &str| {
+            let origin = vec![Origin { message: MessageId(1), part: 0 }];
+            Draft::call("c".into(), "bash".into(), arguments.into()).build(MessageId(1), origin)
+        };
+        let (said, sent) = (call(r#"{"command":"ls"}"#), call(r#"{ "command": "ls" }"#));
+        assert!(is_present(&said, std::slice::from_ref(&sent)));
+        assert!(!is_present(&said, &[call(r#"{"command":"rm"}"#), call("{")]));
+        assert!(!is_present(&said, &[]));
+    }
 }
