@@ -251,15 +251,17 @@ fn drive_repeat_prints_the_spread_and_has_one_row() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_undescribed_side_request_is_noted() {
-    let told = |how: &str| {
-        let (_, _, row) = drive_small((how, "acp", ""), "", 0);
+    let told = |how: &str, more: &str| {
+        let (_, _, row) = drive_small((how, "acp", more), "", 0);
         row["note"].as_str().unwrap_or_default().to_string()
     };
-    let note = told("aside");
+    let note = told("aside", "");
     let want = "2 requests of its work end with an unknown text (“The secret prompt of the \
                 fake agent: name it.”); if they are side requests";
     assert!(note.contains(want), "{note}");
-    assert!(!told("good").contains("unknown text"));
+    assert!(!told("good", "").contains("unknown text"));
+    let known = "[[side]]\npurpose = \"work\"\nlast = \"The secret prompt\"\n";
+    assert!(!told("aside", known).contains("unknown text"));
 }
 
 #[test]
@@ -273,7 +275,7 @@ fn drive_failing_agent_is_an_error_with_the_reason() {
         ("crashes", "acp", "", ["3", "it broke"]),
         ("crashes", "exec", "", ["3", "it broke"]),
         ("mute", "acp", "", ["it ended with exit status: 0", ""]),
-        ("mute", "exec", "", [unasked, ""]),
+        ("mute", "exec", "", [unasked, "it ended with exit code 0 without a request to its model"]),
         ("ignores-window", "acp", "--window 30k", [unasked, "context_length"]),
         ("endless", "acp", "", [endless, ""]),
         ("repeats", "acp", "", [endless, ""]),

@@ -92,6 +92,7 @@ impl<'a> Channel<'a> {
         match &mut self.protocol {
             Protocol::Exec { fill, scratch, patience, is_resumed } => {
                 let resumed = std::mem::replace(is_resumed, true);
+                let asked = patience.director.lock().exchanges.len();
                 let command = start.resume.as_ref().filter(|_| resumed).unwrap_or(&start.command);
                 // A description places the message where it is no option, and its value has no
                 // placeholders.
@@ -103,7 +104,7 @@ impl<'a> Channel<'a> {
                 }
                 child.close_input();
                 let (code, id) = child.finish(start.id.as_deref().filter(|_| !resumed)).await?;
-                if code == 0 {
+                if code == 0 && patience.director.lock().exchanges.len() > asked {
                     match (id, &start.id) {
                         (Some(id), _) => *fill = fill.clone().with([("id", id)]),
                         (None, Some(before)) if !resumed => {
@@ -114,7 +115,9 @@ impl<'a> Channel<'a> {
                     }
                     return Ok(Ok(()));
                 }
-                let Stopped(why) = child.stopped(format!("it ended with exit code {code}")).await;
+                let without = if code == 0 { " without a request to its model" } else { "" };
+                let why = format!("it ended with exit code {code}{without}");
+                let Stopped(why) = child.stopped(why).await;
                 Ok(Err(why))
             }
             Protocol::Lines { child, prompt } => {

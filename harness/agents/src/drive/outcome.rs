@@ -208,7 +208,7 @@ impl Driven {
         }
         // Our implementation has known request types.
         if self.strategy.is_none()
-            && let Some(note) = unclassified::note(&self.plan, &self.exchanges)
+            && let Some(note) = unclassified::note(&self.agent, &self.plan, &self.exchanges)
         {
             add_note(real, note);
         }

@@ -1,9 +1,10 @@
 //! Finds requests that look like the agent's work but end with a text that neither the user nor the
-//! model wrote: perhaps side requests with tools that no rule of the description matches.
+//! model wrote: perhaps side requests with tools that no rule of the description matches. A rule with
+//! the purpose `work` names texts that belong there.
 
 use ctxbench_core::block::Role;
 
-use super::agent::Purpose;
+use super::agent::{Agent, Purpose};
 use super::director::Exchange;
 use super::observed_session::work;
 use super::plan::DrivePlan;
@@ -14,14 +15,16 @@ use crate::quotes::contains_summary;
 const EXCERPT_CHARS: usize = 60;
 
 /// Returns a note about such requests.
-pub(super) fn note(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
+pub(super) fn note(agent: &Agent, plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
+    let rules = agent.side.iter().filter(|s| s.purpose == Purpose::Work);
+    let described: Vec<&str> = rules.filter_map(|s| s.last.as_deref()).collect();
     let says = plan.messages().map(|(_, words)| words.trim());
     let says: Vec<&str> = says.filter(|words| !words.is_empty()).collect();
     let summaries = exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
     let summaries = summaries.filter_map(|e| e.outcome.as_ref().ok());
     let summaries: Vec<&str> = summaries.map(|r| words(r).trim()).collect();
     let is_unknown = |text: &str| {
-        let is_known = says.iter().any(|known| text.contains(known))
+        let is_known = says.iter().chain(&described).any(|known| text.contains(known))
             || summaries.iter().any(|s| contains_summary(text, s));
         !text.trim().is_empty() && !is_known
     };
