@@ -299,7 +299,7 @@ pub(crate) fn heading(results: &Results) -> String {
     let tokens = |w: &u64| fmt::tokens(*w as f64);
     let window = windows.last().map(|most| match windows.first() {
         Some(least) if least < most => {
-            format!(", windows of {} to {}", tokens(least), tokens(most))
+            format!(", {}–{} windows", tokens(least), tokens(most))
         }
         _ => format!(", {} window", tokens(most)),
     });
