@@ -80,8 +80,8 @@ fn fits(root: &Value, at: &Value, value: &Value) -> bool {
 
 /// Lines that no built-in session has.
 const RECORDED: &str = r#"{"type":"clear"}
-{"type":"recorded_call","model":"m","at":1,"usage":{"input":1,"cache_read":2,"cache_write":3,"output":4,"usd":0.5}}
-{"type":"recorded_compaction","trigger":"auto","tokens_before":9,"tokens_after":1,"summary":"s","at":1}"#;
+{"type":"recorded_call","usage":{"input":10,"output":8,"cache_read":49204,"cache_write":1739,"call_id":"c","told_usd":0.0357},"model":"claude-opus-4-5","at":585427}
+{"type":"recorded_compaction","pre_tokens":175004,"summary":"Checkpoint","trigger":"manual"}"#;
 
 #[test]
 fn the_built_in_sessions_have_only_known_fields_and_fit() {
