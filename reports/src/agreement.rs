@@ -180,10 +180,16 @@ pub fn percent(x: f64) -> String {
     format!("{} %", fmt::signed(x, |x| format!("{x:.2}")))
 }
 
+/// Length from which on a list of request numbers is only counted.
+const LONG: usize = 9;
+
 /// Formats a list of request numbers.
 pub fn numbers(all: &[u64]) -> String {
     match all {
         [] => "none".to_string(),
+        [first, .., last] if all.len() >= LONG => {
+            format!("{} from {first} to {last}", all.len())
+        }
         all => all.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
     }
 }
