@@ -148,8 +148,8 @@ fn legend(marks: [bool; 2], against: &str, baseline: &str, used: Option<&String>
         _ => String::new(),
     };
     format!(
-        "{marks}Recall: share of later needs in the prompt{}; at risk: of those that \
-         compaction touched, and content read again.{change}",
+        "{marks}Recall: share of later needs in the prompt{}; at risk: of those \
+         touched or read again.{change}",
         used.unwrap_or_default()
     )
 }
