@@ -32,10 +32,10 @@ pub(super) fn lives(
     let mut fetched: HashMap<String, String> = HashMap::new();
     for e in &session.entries {
         for call in e.content().iter().filter_map(Part::as_call) {
-            fetched.insert(
-                call.id.to_string(),
-                format!("{} {}: ", call.name, cut(&call.arguments, CALL)),
-            );
+            if arising.contains_key(&*call.id) {
+                let described = format!("{} {}: ", call.name, cut(&call.arguments, CALL));
+                fetched.insert(call.id.to_string(), described);
+            }
         }
         let Some(facts) = e.key().and_then(|key| arising.get(key)) else { continue };
         let parts = e.content();

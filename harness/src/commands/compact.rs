@@ -10,6 +10,7 @@ use ctxbench_replay::inspect::{CompactionLayout, StrategyCompactions, compaction
 use ctxbench_replay::point::CutPoint;
 use ctxbench_replay::{Options, models};
 use ctxbench_session::calibration::Calibrate;
+use ctxbench_strategies::Spec;
 use ctxbench_util::plural::pluralize;
 use serde::Serialize;
 
@@ -76,10 +77,9 @@ pub(crate) fn compact(args: &CompactArgs) -> anyhow::Result<()> {
     let scenario = super::load_one("compact", &args.session)?;
     let mut specs = args.chosen.specs()?;
     // A recording is asked for its own product.
-    if let Some(source) =
-        scenario.session.header.source.as_ref().filter(|_| args.chosen.strategy.is_empty())
-    {
-        let is_own = |s: &ctxbench_strategies::Spec| s.descriptor.name == source.format;
+    let source = scenario.session.header.source.as_ref();
+    if let Some(source) = source.filter(|_| args.chosen.strategy.is_empty()) {
+        let is_own = |s: &Spec| s.descriptor.name == source.format;
         if specs.iter().any(is_own) {
             specs.retain(is_own);
         }

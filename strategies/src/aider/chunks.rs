@@ -103,7 +103,7 @@ impl Created {
     /// Applies a call to the files. Returns whether a file changed.
     pub(super) fn take(&mut self, tool: &str, arguments: &str) -> bool {
         if let Some((path, text)) = written(tool, arguments) {
-            return self.apply(&EditBlock { path: &path, old: "", new: &text });
+            return self.0.insert(path, text.clone()) != Some(text);
         }
         let argument = |names: &[&str]| text_argument(arguments, names);
         let path = is_edit(tool).then(|| file_path(tool, arguments)).flatten();
@@ -117,11 +117,12 @@ impl Created {
         self.apply(&EditBlock { path: &path, old: &old, new: &new })
     }
 
-    /// Replaces lines of a file, or writes the file if there are none to search for. Returns whether
-    /// it changed.
+    /// Replaces lines of a file. Without lines to search for, appends to the file or begins it. Returns
+    /// whether it changed.
     pub(super) fn apply(&mut self, EditBlock { path, old, new }: &EditBlock<'_>) -> bool {
         if old.is_empty() {
-            return self.0.insert(path.to_string(), new.to_string()).as_deref() != Some(*new);
+            self.0.entry(path.to_string()).or_default().push_str(new);
+            return !new.is_empty();
         }
         let Some(held) = self.0.get_mut(*path) else { return false };
         let changed = held.replacen(old, new, 1);
@@ -288,6 +289,8 @@ mod tests {
         let mut files = Created::default();
         assert_eq!(want.map(|e| files.apply(&e)), [true, false], "a.rs is not in the chat");
         assert_eq!(files.listing(), "\nb.rs\n```\nfn b() {}\n```\n");
+        assert!(files.apply(&edit("b.rs", "", "\nfn c() {}")), "it appends");
+        assert_eq!(files.listing(), "\nb.rs\n```\nfn b() {}\nfn c() {}\n```\n");
     }
 
     /// Counts one token per character so that the sizes in the tests can be added by hand.
