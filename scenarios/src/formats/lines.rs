@@ -1,5 +1,6 @@
 //! Lines of a recording, and access to their fields.
 
+use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -9,6 +10,7 @@ pub(super) use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use ctxbench_formats::lines::{LineReader, path_to_last};
 pub(super) use ctxbench_formats::{object_of, str_of};
 use ctxbench_util::plural::pluralize;
+use rapidhash::quality::RapidHasher;
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 use serde::de::IgnoredAny;
 use serde_json::{Error, Map, Value};
@@ -238,6 +240,13 @@ pub(super) fn objects<'a>(
     key: &str,
 ) -> impl Iterator<Item = &'a Map<String, Value>> {
     list_of(object, key).iter().filter_map(Value::as_object)
+}
+
+/// Hashes a member of a message.
+pub(super) fn hash_in(message: &Map<String, Value>, key: &str) -> u64 {
+    let mut hasher = RapidHasher::default();
+    message.get(key).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns the first line with content.

@@ -1,5 +1,7 @@
 //! Counters that contradict each other or the window: told, and not believed.
 
+use std::collections::HashSet;
+
 use ctxbench_session::{Entry, Header, RecordedCompaction, RecordedUsage, calibration};
 use ctxbench_util::plural::pluralize;
 
@@ -11,10 +13,12 @@ pub(super) const IMPOSSIBLE: &str = "they cannot be right";
 pub(super) const HIDDEN: &str = "that the file does not show";
 
 /// Removes counters that no call can have had: prompt and reply far larger than the window and than all
-/// that was said. Returns a warning.
+/// that was said. `aside` are the places of single calls outside the conversation; others can be sums.
+/// Returns a warning.
 pub(super) fn drop_impossible_counters(
     header: &Header,
     items: &mut [Located],
+    aside: &HashSet<usize>,
     file: &str,
 ) -> Option<String> {
     /// System prompts, tools and reminders that a recording lacks, tokens.
@@ -25,17 +29,25 @@ pub(super) fn drop_impossible_counters(
     let window = header.context_window.filter(|w| *w < bounds::TOKENS).unwrap_or(LARGEST_WINDOW);
     let all = |usage: &RecordedUsage| usage.prompt().saturating_add(usage.output);
     let beyond = |usage: &RecordedUsage| all(usage) >= window.saturating_add(window / 4);
-    let mut usages = items.iter().filter_map(|i| i.entry.as_reply()?.usage.as_ref());
-    usages.any(beyond).then_some(())?;
+    let is_beyond = |(at, item): (usize, &Located)| match &item.entry {
+        Entry::Assistant(a) => a.usage.as_ref().is_some_and(beyond),
+        Entry::RecordedCall(c) => aside.contains(&at) && beyond(&c.usage),
+        _ => false,
+    };
+    items.iter().enumerate().any(is_beyond).then_some(())?;
     let by = calibration::counting_of(header.model.as_deref()).for_visible_text();
     let said = calibration::content(items.iter().map(|i| &i.entry), &by);
     let mut dropped = Vec::new();
-    for Located { line, entry } in items {
-        if let Entry::Assistant(a) = entry
-            && let Some(usage) = a.usage.take_if(|u| beyond(u) && all(u) > said + UNSEEN)
-        {
-            dropped.push((*line, all(&usage)));
-        }
+    let is_wrong = |u: &RecordedUsage| beyond(u) && all(u) > said + UNSEEN;
+    for (at, Located { line, entry }) in items.iter_mut().enumerate() {
+        let usage = match entry {
+            Entry::Assistant(a) => a.usage.take_if(|usage| is_wrong(usage)),
+            Entry::RecordedCall(c) if aside.contains(&at) && is_wrong(&c.usage) => {
+                Some(std::mem::take(&mut c.usage))
+            }
+            _ => None,
+        };
+        dropped.extend(usage.map(|usage| (*line, all(&usage))));
     }
     let &(line, tokens) = dropped.first()?;
     let more = match dropped.len() {

@@ -69,7 +69,8 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let left: HashSet<usize> =
         conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
     lines::note_branches(left.len(), "line", file, &mut out);
-    let mut reader = TranscriptReader { out, ..TranscriptReader::default() };
+    let requests = requests(&conversations.lines);
+    let mut reader = TranscriptReader { out, requests, ..TranscriptReader::default() };
     for spoken in conversations.lines {
         let from = reader.out.steps.len();
         let number = spoken.line.number;
@@ -87,6 +88,18 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     Recording { route: ids.route(), ..out }
 }
 
+/// Returns the requests of replies that some lines name and others do not, by the message's id.
+fn requests(lines: &[Spoken]) -> HashMap<String, String> {
+    let all = lines.iter().filter_map(|Spoken { line, .. }| {
+        let id = str_of(object_of(&line.object, "message")?, "id")?;
+        Some((id, str_of(&line.object, "requestId")))
+    });
+    let bare = all.clone().filter_map(|(id, request)| request.is_none().then_some(id));
+    let bare: HashSet<&str> = bare.collect();
+    let named = all.filter(|(id, _)| bare.contains(id));
+    named.filter_map(|(id, request)| Some((id.to_string(), request?.to_string()))).collect()
+}
+
 /// Returns the window of a client that compacted by itself where only clients with 200,000 tokens do.
 /// Newer models have a larger one, which not every client uses (docs/sources/claude-code.md §1.1).
 fn window_of(steps: &[RecordingStep]) -> Option<u64> {
@@ -100,6 +113,8 @@ fn window_of(steps: &[RecordingStep]) -> Option<u64> {
 #[derive(Default)]
 struct TranscriptReader {
     out: Recording,
+    /// Requests that lines name, by the message's id.
+    requests: HashMap<String, String>,
     /// Replies without a named request by the message's id: the first prompt, and the newest turn
     /// with the name of its request.
     unnamed: HashMap<String, (u64, usize, String)>,
@@ -190,8 +205,10 @@ impl TranscriptReader {
         let id = str_of(message, "id").unwrap_or_default();
         let usage = object_of(message, "usage");
         let counters = usage.map(|u| messages::counters(u).unwrap_or_default());
-        let request = match str_of(o, "requestId") {
-            Some(request) => request.to_string(),
+        let told = str_of(o, "requestId").or(self.requests.get(id).map(String::as_str));
+        let told = told.map(str::to_string);
+        let request = match &told {
+            Some(request) => request.clone(),
             None => self.of_relay(id, counters.as_ref().map_or(0, Counters::prompt)),
         };
         let pieces = content(message.get("content"));
@@ -204,10 +221,14 @@ impl TranscriptReader {
             model,
             ..RecordingReply::new(response, pieces)
         };
-        if let Some(counters) = counters {
+        if let Some(mut counters) = counters {
             self.ids.add(id, &request);
-            let call = format!("{id} {request} {}", reply.model.as_deref().unwrap_or_default());
-            reply.counters = Ok(if id.is_empty() { counters } else { counters.called(&*call) });
+            let call = format!("{id} {}", reply.model.as_deref().unwrap_or_default());
+            if !id.is_empty() {
+                counters = counters.called(&*call);
+                counters.billing.call_in = told.map(Into::into);
+            }
+            reply.counters = Ok(counters);
             reply.output_is_stub = str_of(message, "stop_reason").is_none();
         }
         StepKind::Reply(reply)

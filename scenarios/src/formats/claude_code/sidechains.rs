@@ -4,10 +4,8 @@
 //! copies of such files with each other's. A line that stands twice is taken once.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{Hash, Hasher};
 
 use crate::formats::prelude::*;
-use rapidhash::quality::RapidHasher;
 
 pub(super) struct Conversations {
     pub(super) lines: Vec<Spoken>,
@@ -66,36 +64,43 @@ struct StandingLines(HashMap<String, Option<String>>);
 impl StandingLines {
     /// Adds a message of the main conversation. Returns whether it stands there already.
     fn add_main(&mut self, line: &RecordedLine) -> bool {
-        let (uuid, content) = (string(&line.object, "uuid"), fingerprint(line));
-        let is_copy = content.as_ref().or(uuid.as_ref()).is_some_and(|n| self.0.contains_key(n));
-        self.0.extend(uuid.into_iter().chain(content).map(|name| (name, None)));
+        let uuid = string(&line.object, "uuid");
+        let contents: Vec<String> = fingerprints(line).collect();
+        let is_copy = match contents.is_empty() {
+            true => uuid.as_ref().is_some_and(|name| self.0.contains_key(name)),
+            false => contents.iter().any(|name| self.0.contains_key(name)),
+        };
+        self.0.extend(uuid.into_iter().chain(contents).map(|name| (name, None)));
         is_copy
     }
 
     /// Returns the other conversation that has a message of a subagent already, or adds the message.
     fn owner(&mut self, line: &RecordedLine, agent: &str) -> Option<Option<String>> {
-        let (uuid, content) = (string(&line.object, "uuid"), fingerprint(line));
-        let known = content.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
+        let uuid = string(&line.object, "uuid");
+        let contents: Vec<String> = fingerprints(line).collect();
+        let known = contents.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
         if let Some(owner) = known.filter(|owner| owner.as_deref() != Some(agent)) {
             return Some(owner);
         }
         // Subagents may be told the same at the same time.
-        let reply = content.filter(|_| str_of(&line.object, "type") == Some("assistant"));
+        let is_reply = str_of(&line.object, "type") == Some("assistant");
+        let replies = contents.into_iter().filter(|_| is_reply);
         let own = |name| (name, Some(agent.to_string()));
-        self.0.extend(uuid.into_iter().chain(reply).map(own));
+        self.0.extend(uuid.into_iter().chain(replies).map(own));
         None
     }
 }
 
-/// Returns what identifies a message apart from its id: its content, with its reply or its time.
-fn fingerprint(line: &RecordedLine) -> Option<String> {
+/// Returns what identifies a message apart from its id: its content, with its reply and with its time.
+/// Copies may lack the request of a reply.
+fn fingerprints(line: &RecordedLine) -> impl Iterator<Item = String> {
     let o = &line.object;
-    let message = object_of(o, "message")?;
-    let reply = str_of(message, "id").zip(str_of(o, "requestId"));
-    let (id, request) = reply.or(str_of(o, "timestamp").map(|time| (time, "")))?;
-    let mut content = RapidHasher::default();
-    message.get("content").hash(&mut content);
-    Some(format!("{id} {request} {:x}", content.finish()))
+    let message = object_of(o, "message");
+    let content = message.map(|m| hash_in(m, "content")).unwrap_or_default();
+    let reply = message.and_then(|m| str_of(m, "id")).zip(str_of(o, "requestId"));
+    let time = str_of(o, "timestamp").map(|time| (time, ""));
+    let named = [reply, time].into_iter().flatten().filter(move |_| message.is_some());
+    named.map(move |(id, request)| format!("{id} {request} {content:x}"))
 }
 
 /// Returns the subagent of a sidechain line: its id, or the first line of its chain if it has no

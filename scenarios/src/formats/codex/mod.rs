@@ -286,14 +286,21 @@ impl RolloutReader {
             return;
         }
         let Some(last) = calls::newest(info, self.totals.as_ref()) else { return };
-        let thread = self.thread.as_deref().filter(|_| !self.is_fork);
-        let id = totals.map(|totals| calls::name(thread, totals));
-        let uncounted = id.as_ref().map(|id| format!("{id} uncounted"));
-        self.count(at.clone(), CallRecord::new(&last, id, false));
+        let thread = self.thread.clone().filter(|_| !self.is_fork);
+        let mut record = CallRecord::new(&last, false);
         if let Some(totals) = totals {
+            record = record.named(&calls::name(totals), None, thread.as_deref());
+        }
+        self.count(at.clone(), record);
+        if let Some(totals) = totals {
+            // A line that is lost may have told the first totals.
+            let is_whole = self.out.broken.is_none() || thread.is_none() || self.own_from > 0;
             let before = self.totals.replace(totals.clone());
-            let uncounted = self.calls.uncounted(before.as_ref(), totals, uncounted);
-            uncounted.into_iter().for_each(|record| self.uncounted(at.clone(), record));
+            let before = before.or((!is_whole).then(Map::new));
+            if let Some(record) = self.calls.uncounted(before.as_ref(), totals) {
+                let name = format!("{} uncounted", calls::name(totals));
+                self.uncounted(at.clone(), record.named(&name, None, thread.as_deref()));
+            }
             self.compaction = None;
         }
     }
@@ -319,10 +326,11 @@ impl RolloutReader {
     /// Adds counters of a record, which names the provider's id of the reply.
     fn usage_record(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let response = str_of(payload, "response_id");
-        let thread = str_of(payload, "thread_id").or(self.thread.as_deref()).unwrap_or_default();
-        let id = response.map(|response| format!("{thread} {response}"));
+        let thread = str_of(payload, "thread_id").or(self.thread.as_deref());
         let usage = object_of(payload, "usage").unwrap_or(payload);
-        let record = CallRecord::new(usage, id, true);
+        let record = CallRecord::new(usage, true);
+        let name = self.calls.name_after(self.totals.as_ref(), &record);
+        let record = record.named(&name, response, thread);
         let reply = record.clone().reply(format!("line {}", at.line), self.model.clone());
         match self.newest_compaction(response).filter(|_| response.is_some()) {
             Some(compaction) => {

@@ -131,7 +131,10 @@ fn step_kind(
         ("assistant", _) => {
             let pieces = list_of(message, "parts").iter().filter_map(piece).collect();
             let usage = object_of(o, "usageMetadata");
-            let counters = usage.map(|usage| counters(usage, REPLY).called(id.as_deref()));
+            // A fork has other ids, and the same times.
+            let time = str_of(o, "timestamp").or(id.as_deref());
+            let call = time.map(|time| format!("{time} {:x}", hash_in(message, "parts")));
+            let counters = usage.map(|usage| counters(usage, REPLY).called(call.as_deref()));
             *context = counters.as_ref().map(Counters::context).or(*context);
             StepKind::Reply(RecordingReply {
                 model: string(o, "model"),
