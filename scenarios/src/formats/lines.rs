@@ -95,6 +95,7 @@ pub fn is_about_damage(warning: &str) -> bool {
         NOT_AN_OBJECT,
         "breaks off",
         "not readable as JSON",
+        "which cannot be read",
         plausible::IMPOSSIBLE,
         plausible::HIDDEN,
     ];

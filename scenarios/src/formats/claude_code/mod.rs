@@ -223,6 +223,8 @@ impl TranscriptReader {
         };
         if let Some(mut counters) = counters {
             self.ids.add(id, &request);
+            // Told by versions before 1.0.
+            counters.billing.told_usd = cost(o.get("costUSD"));
             let call = format!("{id} {}", reply.model.as_deref().unwrap_or_default());
             if !id.is_empty() {
                 counters = counters.called(&*call);
