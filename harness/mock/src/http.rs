@@ -39,7 +39,7 @@ struct ProviderState {
 /// matched, so remount it after some thousand requests.
 ///
 /// ```no_run
-/// # use ctxbench_core::{content::Part, model::find, request::StopReason};
+/// # use ctxbench_core::{content::Part, model::find};
 /// # use ctxbench_mock::{PlannedReply, ProviderModel, ProviderOptions, ProviderResponder};
 /// use wiremock::{Mock, MockServer, matchers::method};
 ///
@@ -47,7 +47,7 @@ struct ProviderState {
 /// let model = find("claude-sonnet-4-6").unwrap().clone();
 /// let provider = ProviderResponder::new(ProviderModel::new(ProviderOptions::new(model.into())));
 /// let parts = vec![Part::Text("The tests pass.".into())];
-/// provider.plan(PlannedReply::Say { parts, stop: StopReason::EndTurn }, 0);
+/// provider.plan(PlannedReply::with_parts(parts), 0);
 ///
 /// let server = MockServer::start().await;
 /// Mock::given(method("POST")).respond_with(provider.clone()).mount(&server).await;

@@ -20,6 +20,8 @@ pub enum PlannedReply {
     Say {
         parts: Vec<Part>,
         stop: StopReason,
+        /// Least tokens of the output. More than the parts have is thinking that nobody sees.
+        output: u64,
     },
     Summarise,
     /// A refusal. The client interprets it by the provider's message.
@@ -35,9 +37,14 @@ pub enum PlannedReply {
 impl PlannedReply {
     /// Plans a reply that stops for its calls, or else ends the turn.
     pub fn with_parts(parts: Vec<Part>) -> PlannedReply {
+        PlannedReply::of_size(parts, 0)
+    }
+
+    /// Plans such a reply with at least these tokens of output.
+    pub fn of_size(parts: Vec<Part>, output: u64) -> PlannedReply {
         let calls = parts.iter().any(|p| matches!(p, Part::Call(_)));
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
-        PlannedReply::Say { parts, stop }
+        PlannedReply::Say { parts, stop, output }
     }
 }
 

@@ -228,8 +228,8 @@ impl ProviderModel {
         let reply = if let Some(due) = compaction_due(&prompt, total(&all)) {
             self.compact_and_answer(prompt, due, plan, model, (usage, first_token), now)?
         } else {
-            let (parts, stop) = match plan {
-                PlannedReply::Say { parts, stop } => (parts, stop),
+            let (parts, stop, output) = match plan {
+                PlannedReply::Say { parts, stop, output } => (parts, stop, output),
                 _ if prompt.asks_for_compaction() => {
                     return self.compact_on_demand(&prompt, usage, first_token, model);
                 }
@@ -237,10 +237,10 @@ impl ProviderModel {
                     let Summary { text, stop } = self.write_summary(&prompt)?;
                     // A reply without text has no parts on any wire.
                     let said = (!text.is_empty()).then(|| Part::Text(text.into()));
-                    (said.into_iter().collect(), stop)
+                    (said.into_iter().collect(), stop, 0)
                 }
             };
-            finish(parts, stop, usage, first_token, model)
+            finish((parts, output), stop, usage, first_token, model)
         };
         Ok(Reply { applied, ..reply })
     }
@@ -259,7 +259,7 @@ impl ProviderModel {
         self.signed.insert(rules::signature(&summary), ());
         if !model.capabilities.context_editing {
             let parts = vec![Part::Compaction(Some(summary))];
-            return Ok(finish(parts, StopReason::Compaction, usage, first_token, model));
+            return Ok(finish((parts, 0), StopReason::Compaction, usage, first_token, model));
         }
         usage.output = model.counting.block(Size::text(&summary));
         Ok(paused(summary, usage, first_token, model))
@@ -297,14 +297,14 @@ impl ProviderModel {
         // The entry that the first prompt wrote has not expired yet.
         self.expired = expired;
         let mut parts = vec![Part::Compaction(Some(summary))];
-        let stop = match plan {
-            PlannedReply::Say { parts: said, stop } => {
+        let (stop, output) = match plan {
+            PlannedReply::Say { parts: said, stop, output } => {
                 parts.extend(said);
-                stop
+                (stop, output)
             }
-            _ => StopReason::Compaction,
+            _ => (StopReason::Compaction, 0),
         };
-        let mut reply = finish(parts, stop, usage, second, model);
+        let mut reply = finish((parts, output), stop, usage, second, model);
         reply.billed.add(&compaction);
         reply.latency_ms += later - now;
         Ok(reply)
@@ -364,13 +364,13 @@ impl Door for ProviderModel {
         now: Millis,
     ) -> Result<Reply, ModelError> {
         let model = self.model(&request.model.name);
-        let (all, parts, stop) = match (self.prefixes(request, &model), plan) {
-            (Some(all), PlannedReply::Say { parts, stop }) => (all, parts, stop),
+        let (all, said, stop) = match (self.prefixes(request, &model), plan) {
+            (Some(all), PlannedReply::Say { parts, stop, output }) => (all, (parts, output), stop),
             (_, plan) => return self.answer(self.wire.prompt_of(request), plan, now),
         };
         self.check_size(total(&all), &model)?;
         let (usage, first_token) = self.bill(&all, &model, now)?;
-        let reply = finish(parts, stop, usage, first_token, &model);
+        let reply = finish(said, stop, usage, first_token, &model);
         let id = model.capabilities.message_threads.then(|| self.next_id());
         Ok(Reply { id, expired: self.expired, ..reply })
     }
@@ -447,14 +447,17 @@ fn latency(model: &Model, usage: &Usage, first_token: Millis) -> Millis {
     first_token + (model.latency.d_ms * usage.output as f64).round() as Millis
 }
 
+/// Returns a reply of these parts, with at least `least` tokens of output.
 fn finish(
-    parts: Vec<Part>,
+    (parts, least): (Vec<Part>, u64),
     stop: StopReason,
     mut usage: Usage,
     first_token: Millis,
     model: &Model,
 ) -> Reply {
-    (usage.output, usage.reasoning) = output_tokens(&model.counting, &parts);
+    let (output, reasoning) = output_tokens(&model.counting, &parts);
+    let unseen = least.saturating_sub(output);
+    (usage.output, usage.reasoning) = (output + unseen, reasoning + unseen);
     let latency_ms = latency(model, &usage, first_token);
     Reply { parts, usage, billed: usage, stop, latency_ms, ..Reply::default() }
 }

@@ -44,7 +44,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
 }
 
 fn planned_reply(parts: Vec<Part>) -> PlannedReply {
-    PlannedReply::Say { parts, stop: StopReason::EndTurn }
+    PlannedReply::Say { parts, stop: StopReason::EndTurn, output: 0 }
 }
 
 fn text(t: &str) -> Part {

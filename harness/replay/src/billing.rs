@@ -35,7 +35,7 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
             Some((began, at)) => began.saturating_add_unsigned(at),
             None => *whole.get_or_init(|| whole_hash(session)) as i64,
         };
-        let found = hash_of((place, format!("{usage:?}"), entry.content()));
+        let found = hash_of((place, format!("{usage:?}"), model_of(entry), entry.content()));
         // Equal calls of one session are several calls.
         let n = equal.entry(found).or_default();
         *n += 1;
@@ -50,6 +50,16 @@ pub fn call(entry: &Entry) -> Option<(Option<&RecordedUsage>, Option<Millis>)> {
         Entry::Assistant(a) => Some((a.usage.as_ref(), a.at)),
         Entry::RecordedCall(c) => Some((Some(&c.usage), c.at)),
         Entry::RecordedCompaction(c) => Some((Some(c.usage.as_ref()?), c.at)),
+        _ => None,
+    }
+}
+
+/// Returns the model that answered a call, as recorded.
+fn model_of(entry: &Entry) -> Option<&str> {
+    match entry {
+        Entry::Assistant(a) => a.model.as_deref(),
+        Entry::RecordedCall(c) => c.model.as_deref(),
+        Entry::RecordedCompaction(c) => c.model.as_deref(),
         _ => None,
     }
 }

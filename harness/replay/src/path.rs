@@ -21,6 +21,8 @@ pub struct PathStep {
     pub key: Arc<str>,
     /// Content of the reply.
     pub parts: Vec<Part>,
+    /// Tokens of its output as the recording counted them; 0 = unknown.
+    pub output: u64,
     /// Results of its calls, in order.
     pub results: Vec<Incoming>,
     /// Time that the tools took, ms.
@@ -200,6 +202,7 @@ impl PathBuilder<'_> {
         self.last_at = ended.or(a.at.or(self.last_at).map(|at| at.saturating_add(all_ms)));
         let step = PathStep {
             model: None,
+            output: a.usage.as_ref().map_or(0, |u| u.output),
             key: a.id.as_str().into(),
             parts: a.content().into_iter().filter(is_of_reply).collect(),
             results: returned,

@@ -16,7 +16,7 @@ use ctxbench_session::{Entry, Session, Surcharge};
 use crate::conversation::SharedConversation;
 use crate::observer::Observer;
 use crate::path::Path;
-use crate::recording::{counted_by, lifetime, text_of, unseen};
+use crate::recording::{counted_by, is_calibrated, lifetime, text_of, unseen};
 use crate::scene::{Scene, Start};
 use crate::watch::RunDoor;
 use crate::world::{ReplayWorld, RunAgents};
@@ -32,6 +32,9 @@ pub(crate) async fn play(
     let Scene { scenario, session, agent, spec, model, options, keeps_events, .. } = scene;
     let unseen = unseen(session, model, options.calibrate);
     let mut path = Path::without(session, &waited, &unseen);
+    if !is_calibrated(session, model, options.calibrate) {
+        path.moves.iter_mut().flat_map(|m| &mut m.steps).for_each(|step| step.output = 0);
+    }
     give_models(&mut path, scenario, session, model);
     let observer = Observer::new(scene, &path, start, log.clone());
     let world = ReplayWorld::new(scene, path, door, observer, subagents, start.at_ms);

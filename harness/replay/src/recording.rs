@@ -46,7 +46,7 @@ pub(super) fn calibrated_model(
 pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
     match calibrate {
         Calibrate::Off => Counting::O200K,
-        Calibrate::Recording if tells_sizes(session, model) => {
+        _ if is_calibrated(session, model, calibrate) => {
             let by = model.counting.for_visible_text();
             let own = session.entries.iter().filter(|e| e.agent().is_none());
             let recorded = session.header.model.as_deref();
@@ -102,11 +102,12 @@ pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate)
     }
 }
 
-/// Returns whether the counters of a recording contain prompt sizes in the token counting of this
-/// model.
-fn tells_sizes(session: &Session, model: &Model) -> bool {
+/// Returns whether the counters of a recording tell sizes in the token counting of this model.
+pub(super) fn is_calibrated(session: &Session, model: &Model, calibrate: Calibrate) -> bool {
     let provider = session.header.model.as_deref().and_then(model::provider_of);
-    provider == Some(model.provider) && session.has_counters()
+    calibrate == Calibrate::Recording
+        && provider == Some(model.provider)
+        && session.has_counters()
 }
 
 /// Tokens (o200k) of text that a recording lacks before each reply, by id of the reply.
@@ -118,7 +119,7 @@ pub(super) type Unseen = HashMap<String, u64>;
 /// Together with the text before the first request, its size is limited to fit into memory;
 /// [`unfilled`] reports the rest.
 pub(super) fn unseen(session: &Session, model: &Model, calibrate: Calibrate) -> Unseen {
-    if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
+    if !is_calibrated(session, model, calibrate) {
         return Unseen::default();
     }
     let by = &model.counting;

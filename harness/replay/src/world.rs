@@ -140,7 +140,7 @@ impl ReplayWorld {
             let source = AnswerSource::Reread { before: step.key, result: Box::new(again.result) };
             return (PlannedReply::with_parts(vec![Part::Call(again.call)]), source);
         }
-        (PlannedReply::with_parts(step.parts), AnswerSource::Step(step.key))
+        (PlannedReply::of_size(step.parts, step.output), AnswerSource::Step(step.key))
     }
 
     /// Returns the answer to a request that is not the agent's own work.
@@ -149,7 +149,7 @@ impl ReplayWorld {
             Purpose::Summary => PlannedReply::Summarise,
             Purpose::Edit => PlannedReply::with_parts(vec![Part::Text(self.edits().into())]),
             Purpose::Sample | Purpose::Ping => {
-                PlannedReply::Say { parts: vec![], stop: StopReason::MaxTokens }
+                PlannedReply::Say { parts: vec![], stop: StopReason::MaxTokens, output: 0 }
             }
         }
     }

@@ -111,7 +111,8 @@ impl RecordingStep {
     pub(super) fn of_cost(line: usize, model: Option<String>, usd: f64) -> RecordingStep {
         let billing = Billing { told_usd: Some(usd), ..Billing::default() };
         let counters = Ok(Counters { billing, ..Counters::default() });
-        let call = RecordingReply::new(format!("cost on line {line}"), Vec::new());
+        let name = format!("{usd} USD of {} on line {line}", model.as_deref().unwrap_or_default());
+        let call = RecordingReply::new(name, Vec::new());
         RecordingStep::of_call(line, None, RecordingReply { counters, model, ..call })
     }
 

@@ -77,7 +77,7 @@ impl ServerState {
             ModelAnswer::Parts(parts) => {
                 let counting = &self.account(wire).model(&prompt.model).counting;
                 let (parts, stop) = limit(counting, parts, prompt.max_tokens.unwrap_or(most));
-                PlannedReply::Say { parts, stop }
+                PlannedReply::Say { parts, stop, output: 0 }
             }
         };
         let mut reply = self.account(wire).answer(prompt, plan, now)?;

@@ -60,6 +60,13 @@ struct BilledRequest {
     is_cut: bool,
 }
 
+impl BilledRequest {
+    /// Returns whether more than its cost is known.
+    fn is_counted(&self) -> bool {
+        self.counters.context() > 0
+    }
+}
+
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(text, source.name());
@@ -142,7 +149,8 @@ fn requests(ui: &Value, say: &str, task: &str) -> Vec<BilledRequest> {
     out
 }
 
-/// Returns a request, which says its counters as JSON in a text. `None` if they are all 0.
+/// Returns a request, which says its counters as JSON in a text. `None` if they are all 0 and it cost
+/// nothing.
 fn request(m: &Map<String, Value>, task: &str) -> Option<BilledRequest> {
     let told: Map<String, Value> = escapes::from_str(str_of(m, "text")?).ok()?;
     let mut counters =
@@ -151,7 +159,7 @@ fn request(m: &Map<String, Value>, task: &str) -> Option<BilledRequest> {
         counters = counters.of_whole_prompt();
     }
     counters.billing.told_usd = cost(told.get("cost"));
-    if counters.prompt() + counters.output == 0 {
+    if counters.context() == 0 && counters.billing.told_usd.is_none() {
         return None;
     }
     let at_ms = m.get("ts").and_then(Value::as_u64);
@@ -270,6 +278,9 @@ fn steps(
         }
         if request.as_ref().is_some_and(|request| request.is_cut) {
             reader.push(number, None, StepKind::Compaction(RecordingCompaction::default()));
+        }
+        if let Some(paid) = request.take_if(|request| !request.is_counted()) {
+            reader.out.steps.push(alone(number, paid, &model_at));
         }
         let mut object = message.object;
         let told = string(object_in(&object, "modelInfo"), "modelId");

@@ -1,7 +1,7 @@
 //! A task of which only `ui_messages.json` is left: what the user saw, with the counters. Calls have no
 //! results that the model saw, and are kept as text.
 
-use super::{change, models, request, time_ms};
+use super::{alone, change, models, request, time_ms};
 use crate::formats::prelude::*;
 
 /// Returns whether an object is a message for the user.
@@ -27,11 +27,15 @@ pub(super) fn steps(
             "api_req_started" => {
                 let used = models.iter().rfind(|(from, _)| ms.is_none_or(|ms| *from <= ms));
                 let model = string(object_in(m, "modelInfo"), "modelId");
-                let counters = request(m, task).map(|request| request.counters);
+                let model = model.or(used.map(|(_, name)| name.clone()));
+                let mut request = request(m, task);
+                if let Some(paid) = request.take_if(|request| !request.is_counted()) {
+                    out.push(alone(message.number, paid, &|_| model.clone()));
+                }
                 reply = RecordingReply {
-                    model: model.or(used.map(|(_, name)| name.clone())),
-                    counters: known(counters),
-                    ..RecordingReply::new(format!("request {}", message.number), Vec::new())
+                    model,
+                    counters: known(request.map(|request| request.counters)),
+                    ..RecordingReply::new(format!("request {}", out.len()), Vec::new())
                 };
                 StepKind::Reply(reply.clone())
             }

@@ -16,8 +16,12 @@ pub(super) struct CallRecord {
 }
 
 impl CallRecord {
-    pub(super) fn new(usage: &Map<String, Value>, is_record: bool) -> Self {
-        let counters = messages::counters(usage).unwrap_or_default();
+    pub(super) fn new(usage: &Map<String, Value>, tier: Option<Arc<str>>, is_record: bool) -> Self {
+        let mut counters = messages::counters(usage).unwrap_or_default();
+        counters.billing.tier = match tier.as_deref() {
+            Some("fast") => Some("priority".into()),
+            _ => tier,
+        };
         let reasoning = usage.get("reasoning_output_tokens").and_then(tokens);
         CallRecord { counters, reasoning, is_record }
     }
@@ -140,6 +144,7 @@ impl RolloutCalls {
         &mut self,
         before: Option<&Map<String, Value>>,
         totals: &Map<String, Value>,
+        tier: Option<Arc<str>>,
     ) -> Option<CallRecord> {
         let known = std::mem::take(&mut self.since_totals);
         let sum = |of: &Map<String, Value>, n: usize| of.get(TOTALS[n]).and_then(tokens);
@@ -148,7 +153,7 @@ impl RolloutCalls {
             Some(now.saturating_sub(before.saturating_add(known[n])).into())
         };
         let grown = (0..TOTALS.len()).filter_map(|n| Some((TOTALS[n].to_string(), grown(n)?)));
-        let record = CallRecord::new(&grown.collect(), false);
+        let record = CallRecord::new(&grown.collect(), tier, false);
         (record.counters.context() > 0).then_some(record)
     }
 

@@ -30,6 +30,7 @@
 mod calls;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use ctxbench_formats::codex::{self, Record, context_path, surviving};
 
@@ -93,6 +94,8 @@ struct RolloutReader {
     records: Vec<Record<()>>,
     model: Option<String>,
     effort: Option<String>,
+    /// Service tier of the requests from here on; `None` = the standard one.
+    tier: Option<Arc<str>>,
     /// Counted tokens of the last request and its reply.
     context: Option<u64>,
     totals: Option<Map<String, Value>>,
@@ -227,6 +230,10 @@ impl RolloutReader {
     fn event(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         match str_of(payload, "type") {
             Some("token_count") => self.counted(at, payload),
+            Some("thread_settings_applied") => {
+                let settings = object_in(payload, "thread_settings");
+                self.tier = messages::terms(settings, settings).tier;
+            }
             Some("task_started") => {
                 self.window(payload);
                 (self.is_bare_turn, self.alone) = (true, None);
@@ -287,7 +294,7 @@ impl RolloutReader {
         }
         let Some(last) = calls::newest(info, self.totals.as_ref()) else { return };
         let thread = self.thread.clone().filter(|_| !self.is_fork);
-        let mut record = CallRecord::new(&last, false);
+        let mut record = self.record_of(&last, payload, false);
         if let Some(totals) = totals {
             record = record.named(&calls::name(totals), None, thread.as_deref());
         }
@@ -297,12 +304,24 @@ impl RolloutReader {
             let is_whole = self.out.broken.is_none() || thread.is_none() || self.own_from > 0;
             let before = self.totals.replace(totals.clone());
             let before = before.or((!is_whole).then(Map::new));
-            if let Some(record) = self.calls.uncounted(before.as_ref(), totals) {
+            if let Some(record) = self.calls.uncounted(before.as_ref(), totals, self.tier.clone()) {
                 let name = format!("{} uncounted", calls::name(totals));
                 self.uncounted(at.clone(), record.named(&name, None, thread.as_deref()));
             }
             self.compaction = None;
         }
+    }
+
+    /// Reads counters, with the service tier that they or the settings before them name. `fast` is the
+    /// program's name of OpenAI's `priority`.
+    fn record_of(
+        &self,
+        usage: &Map<String, Value>,
+        payload: &Map<String, Value>,
+        is_record: bool,
+    ) -> CallRecord {
+        let own = messages::terms(usage, payload).tier;
+        CallRecord::new(usage, own.or(self.tier.clone()), is_record)
     }
 
     /// Adds a call that only the totals count: that of the compaction before, or an unknown one.
@@ -328,7 +347,7 @@ impl RolloutReader {
         let response = str_of(payload, "response_id");
         let thread = str_of(payload, "thread_id").or(self.thread.as_deref());
         let usage = object_of(payload, "usage").unwrap_or(payload);
-        let record = CallRecord::new(usage, true);
+        let record = self.record_of(usage, payload, true);
         let name = self.calls.name_after(self.totals.as_ref(), &record);
         let record = record.named(&name, response, thread);
         let reply = record.clone().reply(format!("line {}", at.line), self.model.clone());

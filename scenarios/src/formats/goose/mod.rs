@@ -132,11 +132,12 @@ impl Call {
         }
         counters.billing.told_usd = cost(row.get("cost"));
         let number = |name: &str| row.get(name).and_then(Value::as_i64).unwrap_or_default();
-        let name = format!("{session} {}", number("id"));
+        let (id, at) = (number("id"), number("created_timestamp"));
+        let name = format!("{session} {id} {at} {}", counters.output);
         let counters = Ok(counters.called(&*name));
         let reply = RecordingReply::new(name, vec![]);
         Call {
-            at: number("created_timestamp"),
+            at,
             is_compaction: number("is_compaction") != 0,
             is_taken: false,
             reply: RecordingReply { model: string(row, "model"), counters, ..reply },
@@ -173,8 +174,10 @@ fn recording(
     if ledger.is_empty()
         && let Some(usd) = cost(info.get("accumulated_cost"))
     {
-        let id = str_of(info, "id").unwrap_or_default();
-        out.steps.push(RecordingStep::of_cost(last, model.clone(), usd).called(id));
+        // Programs count their sessions from 1 each day.
+        let first = messages.first().map(|m| (m.object.get("created"), hash_in(&m.object, "content")));
+        let id = format!("{} {first:?}", str_of(info, "id").unwrap_or_default());
+        out.steps.push(RecordingStep::of_cost(last, model.clone(), usd).called(&*id));
     }
     let is_hidden = |m: &RecordedLine| {
         object_in(&m.object, "metadata").get("userVisible") == Some(&json!(false))
