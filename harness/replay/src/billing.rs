@@ -87,7 +87,7 @@ impl SessionCalls {
 }
 
 /// Hashes of the names of a call. Copies of it have one of the first two.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct CallNames {
     name: u64,
     alias: Option<u64>,
@@ -101,12 +101,9 @@ impl CallNames {
         let billing = &call(entry)?.0?.billing;
         let hash = |name: &Arc<str>| content_hash(name.as_bytes());
         let name = billing.call_id.as_ref().map(hash)?;
-        let [alias, told_in] = [&billing.call_alias, &billing.call_in].map(|n| n.as_ref().map(hash));
+        let [alias, told_in] =
+            [&billing.call_alias, &billing.call_in].map(|n| n.as_ref().map(hash));
         Some(CallNames { name, alias, told_in })
-    }
-
-    fn of_hash(name: u64) -> CallNames {
-        CallNames { name, alias: None, told_in: None }
     }
 }
 
@@ -117,15 +114,14 @@ pub struct SharedCalls(BTreeMap<u64, CallNames>);
 
 impl SharedCalls {
     pub fn new(session: &Session, calls: Vec<Option<u64>>) -> SharedCalls {
+        let bare = |name| CallNames { name, ..CallNames::default() };
         let named = |(entry, hash): (&Entry, Option<u64>)| {
-            let hash = hash?;
-            Some((hash, CallNames::of(entry).unwrap_or(CallNames::of_hash(hash))))
+            Some((hash?, CallNames::of(entry).unwrap_or(bare(hash?))))
         };
-        let mut all: BTreeMap<u64, CallNames> =
-            session.entries.iter().zip(calls).filter_map(named).collect();
+        let mut all: BTreeMap<_, _> = session.entries.iter().zip(calls).filter_map(named).collect();
         if all.is_empty() && session.header.source.is_some() {
             let whole = whole_hash(session);
-            all.insert(whole, CallNames::of_hash(whole));
+            all.insert(whole, bare(whole));
         }
         SharedCalls(all)
     }
@@ -171,31 +167,20 @@ impl BilledCalls {
     /// these sessions.
     pub fn bill(&mut self, session: usize, calls: &SharedCalls) -> HashMap<u64, usize> {
         let owner = |(hash, call): (&u64, &CallNames)| {
-            let names = || [Some(call.name), call.alias].into_iter().flatten();
-            let known = names().find_map(|name| self.owner(name, call.told_in));
-            let by = known.unwrap_or(session);
-            names().for_each(|name| self.add(name, call.told_in, by));
-            (*hash, by)
+            let claim = |by, name| self.claim(name, call.told_in, by);
+            (*hash, call.alias.into_iter().chain([call.name]).fold(session, claim))
         };
         calls.0.iter().map(owner).filter(|(_, by)| *by != session).collect()
     }
 
-    fn owner(&self, name: u64, told_in: Option<u64>) -> Option<usize> {
-        let (of, by) = self.first.get(&name)?;
-        match of.is_some() && told_in.is_some() && *of != told_in {
-            true => self.alike.get(&(name, told_in)).copied(),
-            false => Some(*by),
+    /// Returns the session that calls of this name are billed to: the first that claims it.
+    fn claim(&mut self, name: u64, told_in: Option<u64>, session: usize) -> usize {
+        let (of, by) = self.first.entry(name).or_insert((told_in, session));
+        if of.is_some() && told_in.is_some() && *of != told_in {
+            return *self.alike.entry((name, told_in)).or_insert(session);
         }
-    }
-
-    fn add(&mut self, name: u64, told_in: Option<u64>, by: usize) {
-        let (of, _) = self.first.entry(name).or_insert((told_in, by));
-        match of {
-            Some(first) if told_in.is_some_and(|other| other != *first) => {
-                self.alike.entry((name, told_in)).or_insert(by);
-            }
-            of => *of = of.or(told_in),
-        }
+        *of = of.or(told_in);
+        *by
     }
 }
 

@@ -65,7 +65,8 @@ fn a_fork_may_have_token_counts_only_or_records_only() {
 
 #[test]
 fn a_lost_count_is_told_by_the_next_totals() {
-    let lines = [vec![meta("p", json!({}))], turn(1, "A?", "B.").into(), turn(2, "C?", "D.").into()];
+    let lines =
+        [vec![meta("p", json!({}))], turn(1, "A?", "B.").into(), turn(2, "C?", "D.").into()];
     let text = jsonl(&lines.concat());
     let mut lines: Vec<&str> = text.lines().collect();
     lines[4] = &lines[4][..60];
@@ -78,8 +79,9 @@ fn a_lost_count_is_told_by_the_next_totals() {
 /// Returns a session of pi with ids that begin with `pre`, and times of the entries from minute `from` on.
 fn pi(pre: &str, from: u64, replies: u64) -> String {
     let time = |n: u64| format!("2026-10-02T09:{:02}:00.000Z", from + n);
-    let mut lines =
-        vec![json!({"type": "session", "version": 3, "id": pre, "timestamp": time(0), "cwd": "/w"})];
+    let mut lines = vec![
+        json!({"type": "session", "version": 3, "id": pre, "timestamp": time(0), "cwd": "/w"}),
+    ];
     for n in 1..=replies {
         let parent = (n > 1).then(|| format!("{pre}a{}", n - 1));
         let ask = json!({"role": "user", "content": "Next?", "timestamp": 1_790_000_000_000 + n});

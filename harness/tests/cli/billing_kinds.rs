@@ -366,7 +366,11 @@ fn a_reply_to_a_request_that_cannot_be_read_is_billed() {
         "usage": {"input_tokens": 10_000, "output_tokens": 1_000}});
     let body = json!({"model": SONNET, "max_tokens": 9,
         "messages": [{"role": "user", "content": "Which port?"}]});
-    let all = [(body.clone(), reply.to_string()), (body.clone(), reply.to_string()), (body, reply.to_string())];
+    let all = [
+        (body.clone(), reply.to_string()),
+        (body.clone(), reply.to_string()),
+        (body, reply.to_string()),
+    ];
     let mut lines = exchanges("anthropic-messages", "/v1/messages", &all);
     lines[2]["body"] = json!({"bytes": 900, "like": 7, "head": 9, "tail": 9, "text": ""});
     let (_, told) = assert_bill(&[("a.jsonl", jsonl(&lines))], 1, 3.0 * CALL_USD);

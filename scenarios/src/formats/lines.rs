@@ -243,10 +243,10 @@ pub(super) fn objects<'a>(
     list_of(object, key).iter().filter_map(Value::as_object)
 }
 
-/// Hashes a member of a message.
-pub(super) fn hash_in(message: &Map<String, Value>, key: &str) -> u64 {
+/// Hashes the content of a message.
+pub(super) fn content_of(message: &Map<String, Value>) -> u64 {
     let mut hasher = RapidHasher::default();
-    message.get(key).hash(&mut hasher);
+    message.get("content").hash(&mut hasher);
     hasher.finish()
 }
 

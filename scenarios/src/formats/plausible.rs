@@ -29,25 +29,19 @@ pub(super) fn drop_impossible_counters(
     let window = header.context_window.filter(|w| *w < bounds::TOKENS).unwrap_or(LARGEST_WINDOW);
     let all = |usage: &RecordedUsage| usage.prompt().saturating_add(usage.output);
     let beyond = |usage: &RecordedUsage| all(usage) >= window.saturating_add(window / 4);
-    let is_beyond = |(at, item): (usize, &Located)| match &item.entry {
-        Entry::Assistant(a) => a.usage.as_ref().is_some_and(beyond),
-        Entry::RecordedCall(c) => aside.contains(&at) && beyond(&c.usage),
-        _ => false,
-    };
-    items.iter().enumerate().any(is_beyond).then_some(())?;
+    let mut usages =
+        items.iter_mut().enumerate().filter_map(|(at, i)| usage(&mut i.entry, aside.contains(&at)));
+    usages.any(|usage| beyond(usage)).then_some(())?;
     let by = calibration::counting_of(header.model.as_deref()).for_visible_text();
     let said = calibration::content(items.iter().map(|i| &i.entry), &by);
     let mut dropped = Vec::new();
-    let is_wrong = |u: &RecordedUsage| beyond(u) && all(u) > said + UNSEEN;
     for (at, Located { line, entry }) in items.iter_mut().enumerate() {
-        let usage = match entry {
-            Entry::Assistant(a) => a.usage.take_if(|usage| is_wrong(usage)),
-            Entry::RecordedCall(c) if aside.contains(&at) && is_wrong(&c.usage) => {
-                Some(std::mem::take(&mut c.usage))
-            }
-            _ => None,
-        };
-        dropped.extend(usage.map(|usage| (*line, all(&usage))));
+        let is_wrong = |u: &&mut RecordedUsage| beyond(u) && all(u) > said + UNSEEN;
+        let Some(wrong) = usage(entry, aside.contains(&at)).filter(is_wrong) else { continue };
+        dropped.push((*line, all(&std::mem::take(wrong))));
+        if let Entry::Assistant(a) = entry {
+            a.usage = None;
+        }
     }
     let &(line, tokens) = dropped.first()?;
     let more = match dropped.len() {
@@ -58,6 +52,14 @@ pub(super) fn drop_impossible_counters(
         "{file}:{line}: the counters tell of a prompt and a reply of {tokens} tokens, in a window of \
          {window} and a session of {said}; {IMPOSSIBLE} and are left out{more}"
     ))
+}
+
+fn usage(entry: &mut Entry, is_aside: bool) -> Option<&mut RecordedUsage> {
+    match entry {
+        Entry::Assistant(a) => a.usage.as_mut(),
+        Entry::RecordedCall(c) if is_aside => Some(&mut c.usage),
+        _ => None,
+    }
 }
 
 /// Removes counters that are 0 in every reply, as some gateways send them. Returns a warning.

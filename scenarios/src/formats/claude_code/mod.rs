@@ -205,12 +205,9 @@ impl TranscriptReader {
         let id = str_of(message, "id").unwrap_or_default();
         let usage = object_of(message, "usage");
         let counters = usage.map(|u| messages::counters(u).unwrap_or_default());
-        let told = str_of(o, "requestId").or(self.requests.get(id).map(String::as_str));
-        let told = told.map(str::to_string);
-        let request = match &told {
-            Some(request) => request.clone(),
-            None => self.of_relay(id, counters.as_ref().map_or(0, Counters::prompt)),
-        };
+        let told = string(o, "requestId").or(self.requests.get(id).cloned());
+        let prompt = counters.as_ref().map_or(0, Counters::prompt);
+        let request = told.clone().unwrap_or_else(|| self.of_relay(id, prompt));
         let pieces = content(message.get("content"));
         let response = match id.is_empty() {
             true => format!("line {} {}", line.number, str_of(o, "uuid").unwrap_or_default()),
@@ -225,7 +222,7 @@ impl TranscriptReader {
             self.ids.add(id, &request);
             // Told by versions before 1.0.
             counters.billing.told_usd = cost(o.get("costUSD"));
-            let call = format!("{id} {}", reply.model.as_deref().unwrap_or_default());
+            let call = format!("claude-code {id} {}", reply.model.as_deref().unwrap_or_default());
             if !id.is_empty() {
                 counters = counters.called(&*call);
                 counters.billing.call_in = told.map(Into::into);

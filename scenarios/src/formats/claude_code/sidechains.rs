@@ -66,10 +66,8 @@ impl StandingLines {
     fn add_main(&mut self, line: &RecordedLine) -> bool {
         let uuid = string(&line.object, "uuid");
         let contents: Vec<String> = fingerprints(line).collect();
-        let is_copy = match contents.is_empty() {
-            true => uuid.as_ref().is_some_and(|name| self.0.contains_key(name)),
-            false => contents.iter().any(|name| self.0.contains_key(name)),
-        };
+        let names = contents.iter().chain(uuid.as_ref().filter(|_| contents.is_empty()));
+        let is_copy = names.into_iter().any(|name| self.0.contains_key(name));
         self.0.extend(uuid.into_iter().chain(contents).map(|name| (name, None)));
         is_copy
     }
@@ -96,7 +94,7 @@ impl StandingLines {
 fn fingerprints(line: &RecordedLine) -> impl Iterator<Item = String> {
     let o = &line.object;
     let message = object_of(o, "message");
-    let content = message.map(|m| hash_in(m, "content")).unwrap_or_default();
+    let content = message.map(content_of).unwrap_or_default();
     let reply = message.and_then(|m| str_of(m, "id")).zip(str_of(o, "requestId"));
     let time = str_of(o, "timestamp").map(|time| (time, ""));
     let named = [reply, time].into_iter().flatten().filter(move |_| message.is_some());

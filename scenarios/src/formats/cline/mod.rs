@@ -89,9 +89,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let ui = ui.unwrap_or_default();
     let id = id(ui.pointer("/0/ts").and_then(Value::as_u64)).unwrap_or_default();
     out.beside = beside.into_iter().flatten().collect();
-    let [requests, mut sums, of_subagents] = ["api_req_started", "deleted_api_reqs", "subagent_usage"]
-        .map(|say| requests(&ui, say, &id));
-    sums.extend(of_subagents);
+    let all = [&["api_req_started"][..], &["deleted_api_reqs", "subagent_usage"]];
+    let [requests, sums] = all.map(|says| requests(&ui, says, &id));
     let mut models = metadata.map(|m| models(&m)).unwrap_or_default();
     models.extend(messages.iter().filter_map(|m| Some((time_ms(m).unwrap_or(0), model_told(m)?))));
     out.title = messages.first().and_then(title);
@@ -133,12 +132,12 @@ fn json_of(source: &Source<'_>, path: &Path, notes: &mut Recording) -> Option<Va
     read.ok()
 }
 
-/// Returns the requests of this kind in order. The messages after a request name what it left out.
-fn requests(ui: &Value, say: &str, task: &str) -> Vec<BilledRequest> {
+/// Returns the requests of these kinds in order. The messages after a request name what it left out.
+fn requests(ui: &Value, says: &[&str], task: &str) -> Vec<BilledRequest> {
     let mut out: Vec<BilledRequest> = Vec::new();
     let mut left_out = None;
     for m in ui.as_array().into_iter().flatten().filter_map(Value::as_object) {
-        if str_of(m, "say") == Some(say) {
+        if str_of(m, "say").is_some_and(|say| says.contains(&say)) {
             out.extend(request(m, task));
         }
         let range = m.get("conversationHistoryDeletedRange").filter(|range| range.is_array());
@@ -414,7 +413,7 @@ mod tests {
             all.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
             let info = json!({"providerId": provider});
             let line = json!({"ts": ts, "say": "api_req_started", "modelInfo": info, "text": all.to_string()});
-            requests(&json!([line]), "api_req_started", "t").remove(0).counters.input
+            requests(&json!([line]), &["api_req_started"], "t").remove(0).counters.input
         };
         let day = 86_400_000;
         let of_roo = json!({"apiProtocol": "anthropic"});

@@ -75,14 +75,10 @@ pub(super) struct RolloutCalls {
 const TOTALS: [&str; 4] =
     ["input_tokens", "cached_input_tokens", "output_tokens", "cache_write_input_tokens"];
 
-/// Returns the input and the output of totals.
-fn sums(totals: &Map<String, Value>) -> [u64; 2] {
-    [TOTALS[0], TOTALS[2]].map(|key| totals.get(key).and_then(tokens).unwrap_or_default())
-}
-
-/// Returns the totals as the name of a call.
-pub(super) fn name(totals: &Map<String, Value>) -> String {
-    format!("{:?}", sums(totals))
+/// Names a call by totals of input and output, and what was used since.
+pub(super) fn name(totals: &Map<String, Value>, since: [u64; 2]) -> String {
+    let told = [TOTALS[0], TOTALS[2]].map(|key| totals.get(key).and_then(tokens).unwrap_or(0));
+    format!("{:?}", [told[0].saturating_add(since[0]), told[1].saturating_add(since[1])])
 }
 
 /// Returns the counters of the newest call or, with totals only, their growth.
@@ -119,17 +115,10 @@ impl RolloutCalls {
         self.ended = true;
     }
 
-    /// Returns the name of a call after which no line tells totals, from the newest before it.
-    pub(super) fn name_after(
-        &self,
-        totals: Option<&Map<String, Value>>,
-        record: &CallRecord,
-    ) -> String {
-        let ([input, output], c) = (totals.map(sums).unwrap_or_default(), &record.counters);
-        let add = |told: u64, n: usize, more| {
-            told.saturating_add(self.since_totals[n]).saturating_add(more)
-        };
-        format!("{:?}", [add(input, 0, c.prompt()), add(output, 2, c.output)])
+    /// Returns the input and the output since the newest totals, with those of a call.
+    pub(super) fn since_totals(&self, record: &CallRecord) -> [u64; 2] {
+        let ([input, _, output, _], c) = (self.since_totals, &record.counters);
+        [input.saturating_add(c.prompt()), output.saturating_add(c.output)]
     }
 
     pub(super) fn add_to_totals(&mut self, record: &CallRecord) {

@@ -294,22 +294,18 @@ impl RolloutReader {
         }
         let Some(last) = calls::newest(info, self.totals.as_ref()) else { return };
         let thread = self.thread.clone().filter(|_| !self.is_fork);
-        let mut record = self.record_of(&last, payload, false);
-        if let Some(totals) = totals {
-            record = record.named(&calls::name(totals), None, thread.as_deref());
+        let record = self.record_of(&last, payload, false);
+        let Some(totals) = totals else { return self.count(at, record) };
+        let name = calls::name(totals, [0; 2]);
+        self.count(at.clone(), record.named(&name, None, thread.as_deref()));
+        // A line that is lost may have told the first totals.
+        let is_whole = self.out.broken.is_none() || thread.is_none() || self.own_from > 0;
+        let before = self.totals.replace(totals.clone()).or((!is_whole).then(Map::new));
+        if let Some(record) = self.calls.uncounted(before.as_ref(), totals, self.tier.clone()) {
+            let name = format!("{name} uncounted");
+            self.uncounted(at, record.named(&name, None, thread.as_deref()));
         }
-        self.count(at.clone(), record);
-        if let Some(totals) = totals {
-            // A line that is lost may have told the first totals.
-            let is_whole = self.out.broken.is_none() || thread.is_none() || self.own_from > 0;
-            let before = self.totals.replace(totals.clone());
-            let before = before.or((!is_whole).then(Map::new));
-            if let Some(record) = self.calls.uncounted(before.as_ref(), totals, self.tier.clone()) {
-                let name = format!("{} uncounted", calls::name(totals));
-                self.uncounted(at.clone(), record.named(&name, None, thread.as_deref()));
-            }
-            self.compaction = None;
-        }
+        self.compaction = None;
     }
 
     /// Reads counters, with the service tier that they or the settings before them name. `fast` is the
@@ -326,7 +322,7 @@ impl RolloutReader {
 
     /// Adds a call that only the totals count: that of the compaction before, or an unknown one.
     fn uncounted(&mut self, at: RecordingStep, record: CallRecord) {
-        let reply = record.reply(format!("totals on line {}", at.line), self.model.clone());
+        let mut reply = record.reply(format!("totals on line {}", at.line), self.model.clone());
         match self.newest_compaction(None).filter(|c| c.reply.is_none()) {
             Some(compaction) => compaction.reply = Some(Box::new(reply)),
             None => {
@@ -337,6 +333,9 @@ impl RolloutReader {
                      the counters of the calls; they are billed as a call without a reply",
                     at.line
                 ));
+                // If no line was lost, it is a single call.
+                let is_whole = self.out.broken.is_none();
+                reply.pieces.extend(is_whole.then_some(MessagePart::Opaque));
                 self.without_reply(at, reply);
             }
         }
@@ -348,7 +347,8 @@ impl RolloutReader {
         let thread = str_of(payload, "thread_id").or(self.thread.as_deref());
         let usage = object_of(payload, "usage").unwrap_or(payload);
         let record = self.record_of(usage, payload, true);
-        let name = self.calls.name_after(self.totals.as_ref(), &record);
+        let totals = self.totals.clone().unwrap_or_default();
+        let name = calls::name(&totals, self.calls.since_totals(&record));
         let record = record.named(&name, response, thread);
         let reply = record.clone().reply(format!("line {}", at.line), self.model.clone());
         match self.newest_compaction(response).filter(|_| response.is_some()) {

@@ -117,17 +117,21 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
 
 impl Exchanges {
     /// Returns the call of an exchange whose request cannot be read.
-    fn paid(&self, line: usize, exchange: &Exchange, unknown: &mut Unknown) -> Option<RecordingStep> {
-        let (wire, answer) = (wire::find(&exchange.wire)?, exchange.reply.as_deref()?);
-        let (reply, answer) = decode::reply(wire, answer, unknown)?;
+    fn paid(
+        &self,
+        line: usize,
+        exchange: &Exchange,
+        unknown: &mut Unknown,
+    ) -> Option<RecordingStep> {
+        let wire = wire::find(&exchange.wire)?;
+        let (reply, answer) = decode::reply(wire, exchange.reply.as_deref()?, unknown)?;
         let billing = messages::terms(object_in(&answer, "usage"), &answer);
         let counters = Counters { billing, ..decode::counters(&reply.usage)? };
-        let reply = RecordingReply::new(format!("exchange {}", exchange.number), vec![]);
-        let model = string(&answer, "model");
-        let (began, ms) = (time::millis(&self.header.started), i64::try_from(exchange.end_ms).ok()?);
-        let stamp = began.and_then(|began| time::of_millis(began.saturating_add(ms)));
+        let ms = time::millis(&self.header.started)?.saturating_add_unsigned(exchange.end_ms);
+        let (name, model) = (format!("exchange {}", exchange.number), string(&answer, "model"));
+        let reply = RecordingReply::new(name, Vec::new());
         let reply = RecordingReply { model, counters: Ok(counters), ..reply };
-        Some(RecordingStep::of_call(line, stamp, reply))
+        Some(RecordingStep::of_call(line, time::of_millis(ms), reply))
     }
 
     fn exchange(

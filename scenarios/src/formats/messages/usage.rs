@@ -47,7 +47,7 @@ pub(in super::super) fn take_inside(
     let answer = all.iter().rposition(|(i, _)| kind(i) == "message");
     let Counters { billing: of_call, write_1h: long, .. } =
         reply.counters.clone().unwrap_or_default();
-    let inside = Billing { web_searches: 0, call_id: None, call_alias: None, told_usd: None, ..of_call.clone() };
+    let inside = Billing { web_searches: 0, call_id: None, told_usd: None, ..of_call.clone() };
     let compaction = |reply: Option<Box<RecordingReply>>| {
         let counted = reply.as_ref().and_then(|r| r.counters.as_ref().ok());
         let compaction = RecordingCompaction {
@@ -115,7 +115,9 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     let lived = |lifetime: &str| within("cache_creation", lifetime).and_then(tokens);
     let [short, long] = ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"].map(lived);
     let anthropic = input == "input_tokens"
-        && (has("cache_read_input_tokens") || has("cache_creation_input_tokens") || has("cache_creation"));
+        && (has("cache_read_input_tokens")
+            || has("cache_creation_input_tokens")
+            || has("cache_creation"));
     let mut flat = usage.clone();
     let mut named_or_nested = |names: &[&'static str], nested: &'static str| {
         names.iter().copied().find(|name| has(name)).unwrap_or_else(|| {
@@ -131,7 +133,7 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     let all = Counters { billing: terms(usage, usage), ..all };
     if anthropic {
         // Some gateways tell the lifetimes without their sum.
-        let sum = short.unwrap_or_default().saturating_add(long.unwrap_or_default());
+        let sum = [short, long].into_iter().flatten().fold(0, u64::saturating_add);
         let write = if all.write == 0 { sum } else { all.write };
         return Some(Counters { write, write_1h: long, ..all });
     }

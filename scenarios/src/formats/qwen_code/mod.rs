@@ -131,10 +131,8 @@ fn step_kind(
         ("assistant", _) => {
             let pieces = list_of(message, "parts").iter().filter_map(piece).collect();
             let usage = object_of(o, "usageMetadata");
-            // A fork has other ids, and the same times.
-            let time = str_of(o, "timestamp").or(id.as_deref());
-            let call = time.map(|time| format!("{time} {:x}", hash_in(message, "parts")));
-            let counters = usage.map(|usage| counters(usage, REPLY).called(call.as_deref()));
+            // Forks have other ids, so time and content identify the call.
+            let counters = usage.map(|usage| counters(usage, REPLY));
             *context = counters.as_ref().map(Counters::context).or(*context);
             StepKind::Reply(RecordingReply {
                 model: string(o, "model"),

@@ -158,7 +158,8 @@ impl AnthropicUsage {
 
     fn usage(&self) -> Usage {
         let lifetimes = self.cache_creation.as_ref();
-        let lifetimes = lifetimes.map(|c| [c.ephemeral_5m_input_tokens, c.ephemeral_1h_input_tokens]);
+        let lifetimes =
+            lifetimes.map(|c| [c.ephemeral_5m_input_tokens, c.ephemeral_1h_input_tokens]);
         let [five_minutes, one_hour] = lifetimes.unwrap_or_default().map(sane);
         Usage {
             input: sane(self.input_tokens),
