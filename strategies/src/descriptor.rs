@@ -150,9 +150,9 @@ pub trait Product: Sync {
         false
     }
 
-    /// Returns true if the strategy runs a real program instead of a model of it.
-    fn is_program(&self) -> bool {
-        false
+    /// Returns the command of the real program that runs instead of a model of it.
+    fn command(&self) -> Option<String> {
+        None
     }
 }
 

@@ -1,5 +1,6 @@
 """Recall: which facts a prompt shows, and which (fact, need) pairs there are."""
 
+import bisect
 import functools
 import re
 from pathlib import Path
@@ -112,6 +113,24 @@ def usage(recorded):
     return {pair for text in recorded for pair, has_short in neighbors(text) if has_short}
 
 
+@functools.cache
+def room(text):
+    """Where each word of a text begins, bytes, and the number of different rare words before it."""
+    at, rare, out = 0, set(), []
+    for word in text.split(" "):
+        out.append((at, len(rare)))
+        at += len(word.encode()) + 1
+        rare |= {p for p in re.split(r"""["'`,;(){}[\]<>=]""", word) if len(p.encode()) >= 8}
+    return [*out, (float("inf"), len(rare))]
+
+
+def crowded(text, at):
+    """Whether more than two of five words near a place are rare and new."""
+    words, at = room(text), len(text[:at].encode())
+    first, end = (bisect.bisect_left(words, (at + by,)) for by in (-100, 100))
+    return words[end][1] - words[first][1] > 0.4 * (end - first)
+
+
 class Showings:
     """Where the recorded texts show a literal, and whether another text says it."""
 
@@ -157,9 +176,10 @@ class Showings:
         found, pairs = words(around), pairs_near(around)
         usual = len(pairs & self.usual)
         sentence = usual and usual >= 0.15 * min(len(self.usual) / 20_000, 1) * len(pairs)
+        sentence = sentence and not crowded(text, at)
         return self.is_statement or any(
             sentence and len(line & found) >= min(2, (len(line) + 1) // 2)
-            or len(copy) >= 2 and len(copy & found) >= 0.8 * len(copy)
+            or any(len(c) >= 2 and len(c & found) >= 0.8 * len(c) for c in (line, copy))
             or len(of_line) >= 2 and len(of_line & pairs) >= 0.8 * len(of_line)
             for line, copy, of_line in self.places
         )

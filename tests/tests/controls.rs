@@ -50,16 +50,42 @@ enum Disguise {
     Shuffled,
     /// Alone on a line each, in as many texts as need be.
     LinesOfOne,
+    /// By line, each after two short words of its line.
+    OwnWords,
+    /// By line, each between its neighbors in the line if these are short.
+    Neighbors,
+}
+
+impl Disguise {
+    /// Returns a rare word of a line with the short words of the line that go with it.
+    fn with_own_words(self, line: &[&str], at: usize) -> String {
+        let around: Vec<&str> = match self {
+            Disguise::OwnWords => {
+                let short: Vec<&str> =
+                    line.iter().filter(|w| (3..=5).contains(&w.len())).copied().collect();
+                let own = short.iter().cycle().skip(2 * at).take(2.min(short.len()));
+                own.chain([&line[at]]).copied().collect()
+            }
+            Disguise::Neighbors => {
+                let near = at.saturating_sub(1)..line.len().min(at + 2);
+                let near = near.filter(|i| *i == at || line[*i].len() <= 5);
+                near.map(|i| line[i]).collect()
+            }
+            _ => vec![line[at]],
+        };
+        around.join(" ")
+    }
 }
 
 /// Keeps the newest messages, and the rare terms of the old ones.
 struct DisguisedList {
     disguise: Disguise,
+    /// Tokens at which the old becomes a list.
+    limit: u64,
     seen: HashSet<String>,
 }
 
-/// Tokens at which the old becomes a list, and tokens of the newest messages that stay.
-const LIMIT: u64 = 100_000;
+/// Tokens of the newest messages that stay.
 const NEWEST: u64 = 25_000;
 
 /// Lines of a text with lines of one word: as many as would count in a real summary.
@@ -70,8 +96,11 @@ impl DisguisedList {
         let mut lines: Vec<Vec<String>> = Vec::new();
         for line in old.iter().flat_map(|b| b.text.lines()) {
             let words = line.split(|c: char| c.is_whitespace() || "\"'`,;(){}[]<>=".contains(c));
-            let rare = words.filter(|w| w.len() >= 8).map(str::to_string);
-            lines.push(rare.filter(|w| self.seen.insert(w.clone())).collect());
+            let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
+            let is_rare = |at: &usize| words[*at].len() >= 8;
+            let rare: Vec<usize> = (0..words.len()).filter(is_rare).collect();
+            let new = rare.into_iter().filter(|at| self.seen.insert(words[*at].into()));
+            lines.push(new.map(|at| self.disguise.with_own_words(&words, at)).collect());
         }
         let small = ["of", "to", "in", "is", "the", "it", "on", "at", "by", "we", "as", "or"];
         let usual = ["of the", "in the", "to the", "is a", "for the", "with the", "on the"];
@@ -80,6 +109,7 @@ impl DisguisedList {
             return lines.concat().chunks(LINES).map(|words| words.join("\n")).collect();
         }
         let after = |(i, word): (usize, &String)| match self.disguise {
+            Disguise::OwnWords | Disguise::Neighbors => word.clone(),
             Disguise::SmallWords if i % 2 == 1 => word.clone(),
             Disguise::SmallWords | Disguise::Shuffled | Disguise::LinesOfOne => {
                 format!("{word} {}", small[pick(word, small.len())])
@@ -101,7 +131,7 @@ impl DisguisedList {
 impl Strategy for DisguisedList {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let blocks = s.context.blocks();
-        if s.billed_tokens() < LIMIT {
+        if s.billed_tokens() < self.limit {
             return Flow::Proceed;
         }
         let tokens_from = |from: usize| s.prompt_tokens(&blocks[from..]);
@@ -122,27 +152,49 @@ impl Strategy for DisguisedList {
     }
 }
 
-impl Product for Disguise {
+/// A list and its limit, as a product.
+struct ListProduct(Disguise, u64);
+
+impl Product for ListProduct {
     fn about(&self) -> About {
         About::read(include_str!("../../strategies/src/controls/word-list.toml"))
     }
 
     fn build(&self, _: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(DisguisedList { disguise: *self, seen: HashSet::new() })
+        Box::new(DisguisedList { disguise: self.0, limit: self.1, seen: HashSet::new() })
     }
+}
+
+/// Dollars of a list and its mean recall over both sessions, per cent.
+fn list_row(disguise: Disguise, limit: u64) -> (f64, f64) {
+    let product = Box::leak(Box::new(ListProduct(disguise, limit)));
+    let descriptor = Box::leak(Box::new(Descriptor::new(product)));
+    let spec = Spec { descriptor, ..Spec::parse("word-list").unwrap() };
+    row_of(&spec, Summariser::Extractive)
 }
 
 #[test]
 fn no_list_in_disguise_is_on_the_front_of_products() {
-    let specs = ["claude-code", "codex", "codex:auto_compact_limit=70%", "opencode", "pi"];
+    let later = ["codex:auto_compact_limit=60%", "codex:auto_compact_limit=70%"];
+    let specs = ["claude-code", "codex", later[0], later[1], "opencode", "pi"];
     let products = specs.map(|spec| (spec, row(spec, Summariser::Extractive)));
-    use Disguise::{LinesOfOne, Shuffled, SmallWords, UsualPairs};
-    for disguise in [SmallWords, UsualPairs, Shuffled, LinesOfOne] {
-        let descriptor = Box::leak(Box::new(Descriptor::new(Box::leak(Box::new(disguise)))));
-        let spec = Spec { descriptor, ..Spec::parse("word-list").unwrap() };
-        let (usd, recall) = row_of(&spec, Summariser::Extractive);
+    use Disguise::{LinesOfOne, Neighbors, OwnWords, Shuffled, SmallWords, UsualPairs};
+    for disguise in [SmallWords, UsualPairs, Shuffled, LinesOfOne, OwnWords, Neighbors] {
+        let (usd, recall) = list_row(disguise, 100_000);
         let beats = |(_, (u, r)): &(&str, (f64, f64))| *u <= usd && *r >= recall;
         assert!(products.iter().any(beats), "{disguise:?}: ${usd:.3}, {recall:.1} %, {products:?}");
+    }
+}
+
+#[test]
+fn no_list_in_disguise_is_worth_as_much_as_copied_lines() {
+    let (usd, recall) = row("generational:rent=4", Summariser::Extractive);
+    for limit in [100_000, 150_000] {
+        for disguise in [Disguise::UsualPairs, Disguise::OwnWords, Disguise::Neighbors] {
+            let (list_usd, listed) = list_row(disguise, limit);
+            let is_worse = list_usd >= usd && listed < recall;
+            assert!(is_worse, "{disguise:?}: ${list_usd:.3}, {listed:.1} %, not {recall:.1} %");
+        }
     }
 }
 

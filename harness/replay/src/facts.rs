@@ -45,9 +45,9 @@ fn is_reply(b: &Block) -> bool {
     matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
 }
 
-/// Returns whether a block shows verbatim text of a tool or the user.
+/// Returns whether a block shows verbatim text of a message.
 fn is_said(b: &Block) -> bool {
-    fact_place(b) == FactPlace::Verbatim && !is_reply(b)
+    fact_place(b) == FactPlace::Verbatim
 }
 
 /// Returns the text of a block that the model can read. This includes the opaque compactions of the
@@ -146,8 +146,8 @@ struct FactView {
 #[derive(Clone, Default)]
 struct UnitSightings {
     ways: BTreeMap<Sighting, i32>,
-    /// Messages in which a tool or the user states the unit.
-    said_in: BTreeMap<MessageId, i32>,
+    /// Messages that state the unit, with whether the model wrote the text.
+    said_in: BTreeMap<(MessageId, bool), i32>,
 }
 
 /// Adds to a count that leaves the map at zero.
@@ -166,7 +166,7 @@ impl FactView {
         for (unit, tier) in carried.units() {
             let shown = &mut self.units[unit];
             if said {
-                count(&mut shown.said_in, b.message, by);
+                count(&mut shown.said_in, (b.message, is_reply(b)), by);
             }
             if licences.counts(b, carried, unit) {
                 count(&mut shown.ways, Sighting { tier, place }, by);
@@ -305,9 +305,16 @@ impl FactBook {
         Sightings { known: self.known.clone(), units: self.view.units.iter().map(best).collect() }
     }
 
-    /// Returns whether a tool or the user states a fact in these messages of the last context.
-    pub(super) fn is_said(&self, fact: usize, within: impl Fn(MessageId) -> bool) -> bool {
-        let said = |unit: &UnitSightings| unit.said_in.keys().any(|m| within(*m));
+    /// Returns whether these messages of the last context state a fact, in texts of the model or in
+    /// those of tools and the user.
+    pub(super) fn is_said(
+        &self,
+        fact: usize,
+        by_agent: bool,
+        within: impl Fn(MessageId) -> bool,
+    ) -> bool {
+        let is_in = |(m, by_model): &(MessageId, bool)| *by_model == by_agent && within(*m);
+        let said = |unit: &UnitSightings| unit.said_in.keys().any(is_in);
         self.view.units[self.known.units(fact)].iter().all(said)
     }
 

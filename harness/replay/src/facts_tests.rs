@@ -141,14 +141,16 @@ proptest! {
             prop_assert_eq!(by_fact(&facts, &book.seen_verbatim(&blocks)), wanted);
             for (f, fact) in facts.iter().enumerate() {
                 let folded = |b: &Arc<Block>| ctxbench_session::fact::fold(&b.text);
-                for message in (0..6).map(MessageId) {
+                for (message, by_agent) in (0..12).map(|n| (MessageId(n / 2), n % 2 == 1)) {
                     let told = |token: &String| {
                         let one = super::tests::fact("", token, "");
-                        let said = |b: &&Arc<Block>| is_said(b) && b.message == message;
+                        let said = |b: &&Arc<Block>| {
+                            is_said(b) && b.message == message && is_reply(b) == by_agent
+                        };
                         blocks.iter().filter(said).any(|b| one.matches(&b.text, &folded(b)) > Match::Absent)
                     };
                     let wanted = fact.tokens.iter().all(told);
-                    prop_assert_eq!(book.is_said(f, |m| m == message), wanted);
+                    prop_assert_eq!(book.is_said(f, by_agent, |m| m == message), wanted);
                 }
             }
         }

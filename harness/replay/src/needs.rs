@@ -34,11 +34,16 @@ struct Place {
 pub(super) struct Pair {
     pub(super) fact: usize,
     /// Whether a request up to the need removed or changed the last showing of the fact. `None` if
-    /// only the agent stated the fact.
+    /// no text of the path states it.
     pub(super) exposed: Option<bool>,
-    /// Number of replies before the last showing, and number of the reply that needs the fact or
-    /// answers the user message that needs it, from 1.
-    shown: Option<(usize, usize)>,
+    last: Option<Last>,
+}
+
+impl Pair {
+    /// Number of replies before the last showing, and number of the reply that needs the fact.
+    fn shown(&self) -> (usize, usize) {
+        self.last.map_or((0, 0), |last| (last.at, last.need))
+    }
 }
 
 /// Pairs of a path, and their state in one replay.
@@ -80,23 +85,23 @@ impl Needs {
                 let last = showings.last.get(&(n, fact)).copied();
                 // Without a showing, the reply in which the fact arises decides.
                 let said = last.map_or(from.map(|from| from.session), |last| Some(last.session));
+                let shown = last.filter(|last| !last.by_agent);
                 records.push(FactRecord {
                     fact: f.id.clone(),
                     kind: f.kind,
                     need: n.clone(),
-                    gap: last.map(|l| (l.need - l.at) as u64),
+                    gap: shown.map(|l| (l.need - l.at) as u64),
                     across: said.is_some_and(|said| said < need.session),
-                    counts: last.is_none_or(|l| l.counts),
+                    counts: shown.is_none_or(|l| l.counts),
                     ..FactRecord::default()
                 });
                 open.entry(n.as_str().into()).or_default().push(pairs.len());
-                let shown = last.map(|l| (l.at, l.need));
-                pairs.push(Pair { fact, exposed: None, shown });
+                pairs.push(Pair { fact, exposed: None, last });
             }
         }
         let mut coming: Vec<usize> =
-            (0..pairs.len()).filter(|&i| pairs[i].shown.is_some()).collect();
-        coming.sort_by_key(|&i| Reverse(pairs[i].shown));
+            (0..pairs.len()).filter(|&i| pairs[i].last.is_some()).collect();
+        coming.sort_by_key(|&i| Reverse(pairs[i].shown()));
         let numbers = showings.numbers;
         let (pending, intact, replies) = (Vec::new(), Vec::new(), HashMap::new());
         (Needs { pairs, open, pending, coming, intact, numbers, replies }, records)
@@ -147,19 +152,22 @@ impl Needs {
     pub(super) fn request(&mut self, step: &str, shown: &[Arc<Block>], book: &mut FactBook) {
         let Some(&number) = self.numbers.get(step) else { return };
         let Needs { pairs, coming, intact, replies, .. } = self;
-        let at = |i: usize| pairs[i].shown.unwrap_or_default().0;
-        while coming.last().is_some_and(|&i| at(i) < number) {
+        while coming.last().is_some_and(|&i| pairs[i].shown().0 < number) {
             intact.extend(coming.pop());
         }
         book.look_at(shown);
         intact.retain(|&i| {
             let pair = &mut pairs[i];
-            let (at, need) = pair.shown.unwrap_or_default();
+            let (at, need) = pair.shown();
+            let by_agent = pair.last.is_some_and(|last| last.by_agent);
             let from = replies.get(&at).copied();
             let to = replies.get(&(at + 1)).copied();
-            let between = |m: MessageId| from.is_none_or(|f| m > f) && to.is_none_or(|t| m < t);
+            let between = |m: MessageId| match by_agent {
+                true => from == Some(m),
+                false => from.is_none_or(|f| m > f) && to.is_none_or(|t| m < t),
+            };
             // Also check a need in the request that it answers.
-            let intact = book.is_said(pair.fact, between);
+            let intact = book.is_said(pair.fact, by_agent, between);
             let over = !intact || need <= number;
             if over {
                 pair.exposed = Some(!intact);
@@ -172,8 +180,10 @@ impl Needs {
 /// The last showing of a fact before a need.
 #[derive(Clone, Copy)]
 struct Last {
-    /// Number of replies before the showing.
+    /// Number of replies before the showing; of a statement by the agent, with that reply.
     at: usize,
+    /// Whether the agent states the fact there, because no tool or user showed it.
+    by_agent: bool,
     /// Number of its session, from 0.
     session: usize,
     /// Number of the reply that needs it, or that answers the user message; from 1.
@@ -192,9 +202,9 @@ struct Showings<'a> {
     needing: HashMap<&'a str, Vec<usize>>,
     last: HashMap<(&'a str, usize), Last>,
     /// Newest showing of each fact (replies before it, and its session), and the newest reply that
-    /// states it.
+    /// states it, with its session.
     shown: Vec<Option<(usize, usize)>>,
-    said: Vec<Option<usize>>,
+    said: Vec<Option<(usize, usize)>>,
     /// Number of replies so far.
     count: usize,
     numbers: HashMap<Arc<str>, usize>,
@@ -224,7 +234,8 @@ impl<'a> Showings<'a> {
                 walk.count += 1;
                 walk.numbers.insert(step.key.clone(), walk.count);
                 let said = known.carried(&prose_of(&step.parts));
-                known.facts_in(&said).iter().for_each(|&fact| walk.said[fact] = Some(walk.count));
+                let place = Some((walk.count, session(&step.key)));
+                known.facts_in(&said).iter().for_each(|&fact| walk.said[fact] = place);
                 step.results.iter().for_each(|r| walk.shows(session(&r.key), &r.parts));
             }
         }
@@ -235,11 +246,13 @@ impl<'a> Showings<'a> {
     fn needs(&mut self, key: &str, by_user: bool) {
         let Some((key, facts)) = self.needing.get_key_value(key) else { return };
         for &fact in facts {
-            let (Some((at, session)), said) = (self.shown[fact], self.said[fact]) else { continue };
-            let need = self.count + 1;
+            let (shown, said) = (self.shown[fact], self.said[fact]);
+            let Some((at, session)) = shown.or(said) else { continue };
+            let (need, by_agent) = (self.count + 1, shown.is_none());
             let again = self.known.facts[fact].kind == FactKind::Content;
-            let counts = by_user || again || need - at >= GAP && said != Some(self.count);
-            self.last.insert((*key, fact), Last { at, session, need, counts });
+            let just_said = said.is_some_and(|(reply, _)| reply == self.count);
+            let counts = by_user || again || need - at >= GAP && !just_said;
+            self.last.insert((*key, fact), Last { at, by_agent, session, need, counts });
         }
     }
 
@@ -291,12 +304,14 @@ mod tests {
         Path::recorded(&session())
     }
 
-    /// Nine replies. The tool shows the port after the first and the third; the last two need it.
+    /// Nine replies. The tool shows the port after the first and the third; the last two need it, and
+    /// the last one also what only the first said.
     fn session() -> Session {
         let mut lines = vec![r#"{"type":"session","version":1,"id":"s"}"#.to_string()];
         lines.push(r#"{"type":"user","id":"u1","text":"go"}"#.into());
         for n in 1..=9 {
-            let said = if n == 8 { "port 8443 it is" } else { "" };
+            let said = [(1, "I set RETRY_OFF=1"), (8, "port 8443 it is")];
+            let said = said.into_iter().find(|(reply, _)| *reply == n).map_or("", |(_, said)| said);
             let shown = if n == 1 || n == 3 { "port 8443" } else { "nothing" };
             lines.push(format!(
                 r#"{{"type":"assistant","id":"a{n}","text":"{said}","calls":[{{"id":"c{n}","name":"x","arguments":"{{}}"}}]}}"#
@@ -307,6 +322,10 @@ mod tests {
             r#"{"type":"fact","id":"f","kind":"value","tokens":["port 8443"],"arises":"c1","needs":["a2","a8","a9"]}"#
                 .into(),
         );
+        lines.push(
+            r#"{"type":"fact","id":"g","kind":"value","tokens":["RETRY_OFF=1"],"arises":"a1","needs":["a9"]}"#
+                .into(),
+        );
         ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap().session
     }
 
@@ -315,27 +334,44 @@ mod tests {
         let (_, records) = Needs::new(&SessionCache::from_session(&session()), &path());
         let told: Vec<_> = records.iter().map(|r| (&*r.need, r.gap, r.counts)).collect();
         // From c3 to a8, which says it again. Nothing is between c1 and a2.
-        assert_eq!(told, [("a8", Some(5), false), ("a9", Some(6), false)]);
+        let ports = [("a8", Some(5), false), ("a9", Some(6), false)];
+        assert_eq!(
+            told,
+            [ports[0], ports[1], ("a9", None, true)],
+            "the agent's words show nothing"
+        );
+    }
+
+    /// Returns whether each need is exposed, if the fifth request shows these texts for the result of c3
+    /// and for the first reply.
+    fn exposed(c3: &str, a1: &str) -> [Option<bool>; 3] {
+        let block = |kind: BlockKind, role: Role, text: &str, message: u32| {
+            Draft::text(kind, role, text).build(MessageId(message), vec![])
+        };
+        let output = |text: &str, m: u32| block(BlockKind::Output, Role::Tool, text, m);
+        let mut book = FactBook::from_session(&session());
+        let (mut needs, _) = Needs::new(&book.known, &path());
+        for n in 1..=9_u32 {
+            // Reply n is message 2n, its result 2n + 1: c1 is 3, c3 is 7.
+            let (c3, a1) = if n == 5 { (c3, a1) } else { ("port 8443", "I set RETRY_OFF=1") };
+            let reply = block(BlockKind::Assistant, Role::Assistant, a1, 2);
+            let shown = [reply, output("port 8443", 3), output(c3, 7)];
+            needs.request(&format!("a{n}"), &shown, &mut book);
+            needs.recorded(&format!("a{n}"), MessageId(2 * n));
+        }
+        [0, 1, 2].map(|at| needs.pair(at).exposed)
     }
 
     #[test]
     fn a_need_is_exposed_once_a_request_lacks_what_showed_its_fact_last() {
-        let block = |text: &str, message: u32| {
-            Draft::text(BlockKind::Output, Role::Tool, text).build(MessageId(message), vec![])
-        };
-        let run = |at_the_fifth: &str| {
-            let mut book = FactBook::from_session(&session());
-            let (mut needs, _) = Needs::new(&book.known, &path());
-            for n in 1..=9_u32 {
-                // Reply n is message 2n, its result 2n + 1: c1 is 3, c3 is 7.
-                let c3 = if n == 5 { at_the_fifth } else { "port 8443" };
-                let shown = [block("port 8443", 3), block(c3, 7)];
-                needs.request(&format!("a{n}"), &shown, &mut book);
-                needs.recorded(&format!("a{n}"), MessageId(2 * n));
-            }
-            [0, 1].map(|at| needs.pair(at).exposed)
-        };
-        assert_eq!(run("port 8443"), [Some(false), Some(false)]);
-        assert_eq!(run("[cleared]"), [Some(true), Some(true)], "though c1 still shows it");
+        let (port, said) = ("port 8443", "I set RETRY_OFF=1");
+        assert_eq!(exposed(port, said), [Some(false); 3]);
+        let without_port = [Some(true), Some(true), Some(false)];
+        assert_eq!(exposed("[cleared]", said), without_port, "though c1 still shows it");
+    }
+
+    #[test]
+    fn what_only_the_agent_stated_is_exposed_once_a_request_lacks_its_reply() {
+        assert_eq!(exposed("port 8443", "[left out]"), [Some(false), Some(false), Some(true)]);
     }
 }

@@ -99,12 +99,14 @@ pub fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
 
 /// Describes a strategy without its settings. `program` = name and version that a program reported.
 fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo {
-    let unknown = || spec.descriptor.product.is_program().then(|| "exec".to_string());
+    let command = spec.descriptor.product.command();
+    let unknown = command.as_ref().map(|_| "exec".to_string());
     // A program that filters results of a product does not replace the product's version.
     let own = spec.version.program();
     let version = program.as_ref().filter(|_| own == "exec").map(|(_, version)| version.clone());
     StrategyInfo {
-        program: program.map(|(name, version)| format!("{name} {version}")).or_else(unknown),
+        program: program.map(|(name, version)| format!("{name} {version}")).or(unknown),
+        command,
         version: version.unwrap_or_else(|| own.to_string()),
         label: spec.label(),
         given: spec.settings.explicit().map(|(k, v)| (k.to_string(), v.to_string())).collect(),

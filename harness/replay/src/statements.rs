@@ -2,8 +2,9 @@
 //!
 //! A text states a literal in a sentence that shares terms with a line that showed it, by a copy of
 //! that line or of what surrounded it, or alone on a line. A literal with a blank in it states itself.
-//! A list states nothing: its terms do not follow each other as they do in the session. The limits
-//! were chosen on three recordings with real summaries; see docs/recall.md.
+//! A list states nothing: its terms do not follow each other as they do in the session, or there is
+//! no room between them to say something. The limits were chosen on three recordings with real
+//! summaries; see docs/recall.md.
 
 use ctxbench_core::tokens::content_hash;
 use ctxbench_session::fact::fold;
@@ -28,11 +29,18 @@ const SHORT: usize = 5;
 /// Minimum length of the longer word of a pair, bytes. So `of the` is no pair.
 const LONG: usize = 5;
 
-/// Share of the near terms, or of the pairs in a line, that a copy has.
+/// Share of the near terms, or of the terms or pairs in a line, that a copy has.
 const COPIED: f64 = 0.8;
 
 /// Minimum number of pairs in a line that is copied.
 const LINE_PAIRS: usize = 2;
+
+/// Maximum share of new rare words among the words near a literal in a sentence. So a list has to be
+/// as long as copies of the lines.
+const CROWDED: f64 = 0.4;
+
+/// Minimum length of a rare word, bytes.
+const RARE: usize = 8;
 
 /// Minimum length of a term that is compared, bytes.
 const WORD: usize = 3;
@@ -69,6 +77,8 @@ pub(super) struct WrittenText<'a> {
     folded: &'a str,
     /// What stands alone on the first lines with one word, folded.
     alone: Vec<String>,
+    /// Where each word begins, and the number of different rare words before it.
+    words: Vec<(usize, usize)>,
     usage: &'a Usage,
 }
 
@@ -79,7 +89,24 @@ impl<'a> WrittenText<'a> {
             lines.filter(|l| !l.is_empty()).partition(|l| l.contains(char::is_whitespace));
         let others: HashSet<u64> = others.into_iter().flat_map(terms).collect();
         let most = ALONE.min(others.len() / TERMS_FOR_ALONE);
-        WrittenText { folded, alone: alone.into_iter().take(most).map(fold).collect(), usage }
+        let (mut at, mut rare, mut words) = (0, HashSet::default(), Vec::new());
+        for word in folded.split(' ') {
+            words.push((at, rare.len()));
+            at += word.len() + 1;
+            let parts = word.split(|c: char| "\"'`,;(){}[]<>=".contains(c));
+            rare.extend(parts.filter(|part| part.len() >= RARE));
+        }
+        words.push((usize::MAX, rare.len()));
+        let alone = alone.into_iter().take(most).map(fold).collect();
+        WrittenText { folded, alone, words, usage }
+    }
+
+    /// Returns whether too many of the words near this place are rare and new.
+    fn is_crowded(&self, at: usize) -> bool {
+        let word_at = |at: usize| self.words.partition_point(|(start, _)| *start < at);
+        let (from, to) = (word_at(at.saturating_sub(SPAN)), word_at(at + SPAN));
+        let rare = self.words[to].1 - self.words[from].1;
+        rare as f64 > CROWDED * (to - from) as f64
     }
 }
 
@@ -139,7 +166,7 @@ impl StatedLiteral {
             is_found = true;
             let near = Near::new(folded, at, len);
             let (words, pairs) = (near.hashes(), near.pairs());
-            let is_sentence = text.usage.is_of_sentence(&pairs);
+            let is_sentence = text.usage.is_of_sentence(&pairs) && !text.is_crowded(at);
             let shares = |showing: &Showing| {
                 let of = |known: &HashSet<u64>| known.intersection(&words).count();
                 let same = showing.pairs.intersection(&pairs).count();
@@ -147,6 +174,7 @@ impl StatedLiteral {
                     of >= least && n as f64 >= COPIED * of as f64
                 };
                 is_sentence && of(&showing.line) >= SHARED.min(showing.line.len().div_ceil(2))
+                    || copies(of(&showing.line), showing.line.len(), SHARED)
                     || copies(of(&showing.around), showing.around.len(), SHARED)
                     || copies(same, showing.pairs.len(), LINE_PAIRS)
             };
@@ -286,6 +314,12 @@ mod tests {
         assert!(is_stated(&[code], &among), "a copied line");
         let glued = "connection of config.read to retry_limit in timeout_ms as network up";
         assert!(!is_stated(&[code], glued), "a list in disguise");
+        let crowded = "network other_names config_file config has retry_limit first_word second_word \
+                       network third_name";
+        assert!(!is_stated(&[code], crowded), "six rare words of ten");
+        let roomy = "The network config file has other_names; what the config has is a retry_limit, \
+                     and in the network part of it a third_name";
+        assert!(is_stated(&[code], roomy), "three of 22");
         assert!(is_stated(&[listing], listing), "a copy of a list");
         assert!(!is_stated(&[listing], "connection retry_limit authority"), "another list");
         assert!(is_stated(&[], "retry_limit"), "never shown as such");

@@ -38,6 +38,10 @@ pub struct Baseline {
 pub struct BaselineRow {
     pub scenario: String,
     pub strategy: String,
+    /// What the row ran, whatever its label: a command, or the name and version of a model of a
+    /// product.
+    #[serde(default)]
+    pub program: String,
     pub model: String,
     /// Hash of the session with its facts.
     pub content: String,
@@ -89,10 +93,12 @@ fn checksum(text: &str) -> String {
 
 impl BaselineRow {
     pub(super) fn from_run(run: &RunRecord) -> BaselineRow {
+        let ran = &run.strategy;
         let begun = run.summary.requests > 0 || run.summary.steps_total > 0;
         BaselineRow {
             scenario: run.scenario.id.clone(),
             strategy: run.strategy.label.clone(),
+            program: ran.command.clone().unwrap_or_else(|| format!("{} {}", ran.name, ran.version)),
             model: run.model.clone(),
             content: run.scenario.content.clone(),
             window: run.window,

@@ -136,9 +136,9 @@ impl Checks {
         self.add(new, "integrity_failures", outcome, text);
     }
 
-    /// Returns true if both rows were measured on the same session and in the same window; otherwise
-    /// adds a failed check. Figures of other sessions, or of the same one with other facts, cannot be
-    /// compared.
+    /// Returns true if both rows ran the same program on the same session and in the same window;
+    /// otherwise adds a failed check. Figures of other sessions, or of the same one with other facts,
+    /// cannot be compared.
     fn same_session(&mut self, base: &BaselineRow, new: &BaselineRow) -> bool {
         // A completed run cannot take more steps in the same session.
         let whole = (base.status == Status::Completed).then_some(base.steps_completed);
@@ -146,7 +146,10 @@ impl Checks {
             (Some(b), Some(n)) => Some((b, n)).filter(|(b, n)| b != n),
             _ => whole.map(|b| (b, new.steps_completed)).filter(|(b, n)| n > b),
         };
-        let text = if let Some((b, n)) = lengths {
+        let text = if base.program != new.program {
+            let (b, n) = (&base.program, &new.program);
+            format!("another program than in the baseline (`{b}` → `{n}`)")
+        } else if let Some((b, n)) = lengths {
             format!("another session than in the baseline ({b} → {n} recorded steps)")
         } else if !new.content.is_empty() && base.content != new.content {
             "another session than in the baseline (same length, other texts or facts)".into()

@@ -194,6 +194,30 @@ fn a_session_of_the_same_length_with_other_facts_is_another_one() {
 }
 
 #[test]
+fn another_program_under_an_old_name_is_another_row() {
+    let said = |b: &str, n: &str| {
+        format!(
+            "login-bug × codex: another program than in the baseline (`{b}` → `{n}`), so its \
+             figures are not compared"
+        )
+    };
+    let version = |r: &mut RunRecord| r.strategy.version = "0.170".into();
+    assert_eq!(
+        checks_of(|b| b.program = "codex 0.169".into(), version),
+        [(Outcome::Fail, said("codex 0.169", "codex 0.170"))]
+    );
+    let command = |r: &mut RunRecord| {
+        (r.strategy.version, r.strategy.command) = ("2".into(), Some("exec:python3 old.py".into()));
+    };
+    assert_eq!(
+        checks_of(|b| b.program = "exec:python3 mine.py".into(), command),
+        [(Outcome::Fail, said("exec:python3 mine.py", "exec:python3 old.py"))]
+    );
+    // A program may tell another version of itself: that is what the gate checks.
+    assert_eq!(checks_of(|b| b.program = "exec:python3 old.py".into(), command), []);
+}
+
+#[test]
 fn who_gets_further_in_the_same_session_is_better() {
     let died = |b: &mut BaselineRow| (b.status, b.steps_completed) = (Status::Overflow, 24);
     let further = "login-bug × codex: status overflow → completed, steps 24 → 120; its other \

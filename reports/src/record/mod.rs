@@ -149,6 +149,9 @@ pub struct StrategyInfo {
     /// Name and version of a real program that ran unmodified; `None` for a modelled strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
+    /// Command of this program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// True if a whole agent was driven: it makes its own requests, and no waiting is modelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub driven: bool,

@@ -401,8 +401,8 @@ impl Product for DrivenAgent {
         Box::new(Player { sent: self.sent.clone(), ..Player::default() })
     }
 
-    fn is_program(&self) -> bool {
-        true
+    fn command(&self) -> Option<String> {
+        Some(self.sent.program.to_string())
     }
 }
 

@@ -63,8 +63,10 @@ impl Product for Joined {
         self.base.product.is_run_twice() || self.filter.descriptor.product.is_run_twice()
     }
 
-    fn is_program(&self) -> bool {
-        true
+    fn command(&self) -> Option<String> {
+        let of = |product: &dyn Product| product.command();
+        let both = [of(self.base.product), of(self.filter.descriptor.product)];
+        Some(both.into_iter().flatten().collect::<Vec<_>>().join(" + "))
     }
 }
 

@@ -35,8 +35,9 @@ impl Product for ExecProgram {
         self.limits.twice
     }
 
-    fn is_program(&self) -> bool {
-        true
+    fn command(&self) -> Option<String> {
+        let twice = if self.limits.twice { "{exec.twice=true}" } else { "" };
+        Some(format!("exec{twice}:{}", self.command.join(" ")))
     }
 }
 

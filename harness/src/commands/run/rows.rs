@@ -51,7 +51,7 @@ impl<'a> RunRows<'a> {
     /// to reuse. Rows of programs and answers of servers are never reused, because their keys do
     /// not cover them.
     fn look_up(&self, keys: &SessionKeys<'_>, v: &Variant<'_>) -> Option<bool> {
-        if !self.reuses_rows || v.spec.descriptor.product.is_program() {
+        if !self.reuses_rows || v.spec.descriptor.product.command().is_some() {
             return None;
         }
         let row = self.cache.find(&self.key(keys, v))?;
