@@ -1,5 +1,5 @@
-//! Writes the tables for exact token counts, in the form used at run time: the o200k vocabulary
-//! of tiktoken-rs as a hash table, and the Unicode classes of its pattern from regex-syntax.
+//! Writes the tables for exact token counts, in the form used at run time: the vocabularies of
+//! tiktoken-rs as hash tables, and the Unicode classes of their patterns from regex-syntax.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -21,6 +21,7 @@ mod tables {
         };
         let inside = "the vocabulary is inside the crate";
         write("o200k.bin", &vocabulary(&tiktoken_rs::o200k_base().expect(inside)));
+        write("cl100k.bin", &vocabulary(&tiktoken_rs::cl100k_base().expect(inside)));
         write("classes.bin", &classes());
     }
 

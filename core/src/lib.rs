@@ -146,6 +146,8 @@ pub mod prelude {
         Flow, Manual, ReplyFlow, Strategy, Unsupported, again_if, again_if_passing,
     };
     pub use crate::time::Millis;
-    pub use crate::tokens::{bytes_div4_down, bytes_div4_up, o200k, utf16_div4_round, utf16_len};
+    pub use crate::tokens::{
+        bytes_div4_down, bytes_div4_up, cl100k, o200k, utf16_div4_round, utf16_len,
+    };
     pub use crate::usage::Usage;
 }

@@ -152,7 +152,8 @@ class Program:
                 usage = params.get("usage")
                 self._ctx.usage = pick(Usage, usage) if usage else None
                 self._ctx.stop_reason = params.get("stop_reason")
-                getattr(self._strategy, method)(self._ctx)
+                if getattr(self._strategy, method)(self._ctx) is not None:
+                    raise Refused(WRONG_PARAMS, "expected None; `after_turn` can return messages")
                 return {}
             case "error":
                 return flow(self._strategy.error(self._ctx, RequestError(params)))

@@ -268,6 +268,14 @@ class Classes(unittest.TestCase):
         said = [s["keep"][0]["message"]["content"] for s in answers(S, *calls)]
         self.assertEqual(said, ["context resume", "context overflow", "manual x", "idle 5"])
 
+    def test_event_cannot_change_the_messages(self):
+        class S(Strategy):
+            def turn_end(self, ctx):
+                return ctx.messages[-1:]
+
+        told = ("turn_end", {"usage": None, "stop_reason": "end_turn"})
+        self.assertIn("`after_turn`", play(S, initialize(), told)[1]["message"])
+
     def test_rewind_cuts_the_state(self):
         class S(Strategy):
             def context(self, ctx):

@@ -305,6 +305,7 @@ async fn refuses_what_providers_refuse() {
         (claude(new, json!({})), ""),
         (claude(new, said(json!([{"type": "text", "text": ""}]))), "blocks must be non-empty"),
         (claude(new, said(json!([{"type": "text", "text": " "}]))), "contain non-whitespace text"),
+        (claude(new, said(json!("  "))), "contain non-whitespace text"),
         (claude(new, said(json!(""))), empty),
         (claude(new, said(json!([]))), empty),
         (

@@ -69,6 +69,11 @@ impl Class {
         matches!(self, Other | Mark | Blank)
     }
 
+    /// `\p{L}`.
+    pub(super) fn is_letter(self) -> bool {
+        matches!(self, Upper | Lower | Caseless)
+    }
+
     /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`.
     pub(super) fn is_upper(self) -> bool {
         matches!(self, Upper | Caseless | Mark)

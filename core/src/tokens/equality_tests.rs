@@ -5,14 +5,21 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::seen;
-use super::words::words;
+use super::words::{self, words};
+use super::{Encoding, seen};
 
 fn difference(text: &str) -> Option<String> {
-    let theirs = tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len() as u64;
-    let ours = seen::count(text);
-    let cut: Vec<&str> = words(text).collect();
-    (ours != theirs || cut.concat() != text).then(|| format!("{ours} for {theirs}, cut as {cut:?}"))
+    let o200k: Vec<&str> = words(text, words::o200k).collect();
+    let cl100k: Vec<&str> = words(text, words::cl100k).collect();
+    let both = [
+        (Encoding::O200k, tiktoken_rs::o200k_base_singleton(), o200k),
+        (Encoding::Cl100k, tiktoken_rs::cl100k_base_singleton(), cl100k),
+    ];
+    both.into_iter().find_map(|(of, theirs, cut)| {
+        let (ours, theirs) = (seen::count(text, of), theirs.encode_ordinary(text).len() as u64);
+        let differs = ours != theirs || cut.concat() != text;
+        differs.then(|| format!("{of:?}: {ours} for {theirs}, cut as {cut:?}"))
+    })
 }
 
 /// Compares a long text in groups of lines, so that a reported difference is small.
@@ -59,7 +66,8 @@ fn a_long_blank_run_is_counted_where_an_engine_overflows() {
     // As many as tiktoken can still take, and far more.
     let text = |n: usize| " ".repeat(n) + "x";
     assert_eq!(difference(&text(200_000)), None);
-    let [small, large] = [500_000, 5_000_000].map(|n| seen::count(&text(n)) as f64);
+    let [small, large] =
+        [500_000, 5_000_000].map(|n| seen::count(&text(n), Encoding::O200k) as f64);
     assert!((large / small - 10.0).abs() < 0.01, "{small} {large}");
 }
 

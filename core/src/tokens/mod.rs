@@ -1,6 +1,7 @@
 //! Token counts: fast estimates with each product's rounding, and exact counts.
 //!
-//! Exact counts use the o200k vocabulary and splitting rules of tiktoken-rs 0.12, read at build time: `words` splits text, `vocabulary` merges tokens. Tests compare the counts with
+//! Exact counts use the vocabularies and splitting rules of tiktoken-rs 0.12, read at build time:
+//! `words` splits text, `vocabulary` merges tokens. Tests compare the counts with
 //! tiktoken's on random and real texts. Counts are cached by content hash, so that each text is
 //! tokenised once per process. For the provider's counting endpoint see
 //! [`crate::Host::count`].
@@ -53,13 +54,29 @@ const MAX_MEMO_ENTRIES: usize = 800_000;
 /// Minimum size of cached texts: for shorter ones, hashing and locking cost as much as counting.
 const MIN_MEMO_BYTES: usize = 24;
 
+/// A vocabulary with its rule for splitting text.
+#[derive(Clone, Copy, Debug)]
+enum Encoding {
+    O200k,
+    Cl100k,
+}
+
 /// Returns the exact number of o200k tokens of a text. Cached.
 pub fn o200k(text: &str) -> u64 {
+    cached(text, Encoding::O200k)
+}
+
+/// Returns the exact number of cl100k tokens of a text. Cached.
+pub fn cl100k(text: &str) -> u64 {
+    cached(text, Encoding::Cl100k)
+}
+
+fn cached(text: &str, of: Encoding) -> u64 {
     static MEMO: OnceLock<RwLock<LruMap<(u64, usize), u64>>> = OnceLock::new();
     if text.len() < MIN_MEMO_BYTES {
-        return count_uncached(text);
+        return count(text, of);
     }
-    let key = (content_hash(text.as_bytes()), text.len());
+    let key = (content_hash(text.as_bytes()) ^ of as u64, text.len());
     let memo = MEMO.get_or_init(|| RwLock::new(LruMap::new(MAX_MEMO_ENTRIES)));
     let known = memo.read().ok().and_then(|m| m.peek(&key).map(|(n, is_old)| (*n, is_old)));
     if let Some((n, is_old)) = known {
@@ -68,7 +85,7 @@ pub fn o200k(text: &str) -> u64 {
         }
         return n;
     }
-    let n = count_uncached(text);
+    let n = count(text, of);
     if let Ok(mut m) = memo.write() {
         m.insert(key, n);
     }
@@ -107,10 +124,16 @@ impl Size {
 
 /// Returns the exact number of o200k tokens of a text without the cache.
 pub fn count_uncached(text: &str) -> u64 {
+    count(text, Encoding::O200k)
+}
+
+fn count(text: &str, of: Encoding) -> u64 {
     #[cfg(feature = "tokenizers")]
-    return seen::count(text);
+    return seen::count(text, of);
     #[cfg(not(feature = "tokenizers"))]
-    bytes_div4_up(text)
+    match of {
+        Encoding::O200k | Encoding::Cl100k => bytes_div4_up(text),
+    }
 }
 
 #[cfg(all(test, feature = "tokenizers"))]

@@ -3,9 +3,9 @@
 
 use std::cell::RefCell;
 
-use super::content_hash;
 use super::vocabulary::Vocabulary;
-use super::words::words;
+use super::words::{self, words};
+use super::{Encoding, content_hash};
 
 /// Number of slots per thread, a power of two; 16 bytes each.
 const SLOTS: usize = 1 << 16;
@@ -21,20 +21,32 @@ thread_local! {
     static COUNTED: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
 }
 
-pub(super) fn count(text: &str) -> u64 {
+pub(super) fn count(text: &str, of: Encoding) -> u64 {
+    match of {
+        Encoding::O200k => counted(text, of, Vocabulary::O200K, words::o200k),
+        Encoding::Cl100k => counted(text, of, Vocabulary::CL100K, words::cl100k),
+    }
+}
+
+fn counted(
+    text: &str,
+    of: Encoding,
+    vocabulary: Vocabulary,
+    end: impl Fn(&str, usize) -> usize,
+) -> u64 {
     COUNTED.with_borrow_mut(|slots| {
         if slots.is_empty() {
             slots.resize(SLOTS, Slot::default());
         }
         let count = |word: &str| {
-            let hash = content_hash(word.as_bytes());
+            let hash = content_hash(word.as_bytes()) ^ of as u64;
             let slot = &mut slots[hash as usize & (SLOTS - 1)];
             // Every word has tokens, so 0 marks an empty slot.
             if slot.hash != hash || slot.tokens == 0 {
-                *slot = Slot { hash, tokens: Vocabulary::O200K.count(word.as_bytes()) as u64 };
+                *slot = Slot { hash, tokens: vocabulary.count(word.as_bytes()) as u64 };
             }
             slot.tokens
         };
-        words(text).map(count).sum()
+        words(text, end).map(count).sum()
     })
 }

@@ -31,6 +31,8 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 impl Vocabulary {
     pub(super) const O200K: Vocabulary =
         Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bin")));
+    pub(super) const CL100K: Vocabulary =
+        Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.bin")));
 
     const fn read(bytes: &'static [u8]) -> Vocabulary {
         let (head, rest) = bytes.split_at(8);

@@ -1,25 +1,26 @@
-//! Splits text into words like the regular expression of the vocabulary (tiktoken-rs 0.12.1,
+//! Splits text into words like the regular expressions of the vocabularies (tiktoken-rs 0.12.1,
 //! `openai_public.rs`), without a regex engine.
 //!
-//! The expression is a list of alternatives, and the first match wins. [`word_end`] is this list in
-//! order; comments give the result where an alternative backtracks.
+//! An expression is a list of alternatives, and the first match wins. [`o200k`] and [`cl100k`] are
+//! these lists in order; comments give the result where an alternative backtracks.
 
 use super::classes::Class;
 
-/// Splits a text into words. Joined, they are the text.
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+/// Splits a text into words, with the function that returns the end of the word at a position. Joined,
+/// they are the text.
+pub(super) fn words(text: &str, end: impl Fn(&str, usize) -> usize) -> impl Iterator<Item = &str> {
     let mut start = 0;
     std::iter::from_fn(move || {
         (start < text.len()).then(|| {
             let from = start;
-            start = word_end(text, from);
+            start = end(text, from);
             &text[from..start]
         })
     })
 }
 
 /// Returns the end of the word at `from`, which is before the end of the text.
-fn word_end(text: &str, from: usize) -> usize {
+pub(super) fn o200k(text: &str, from: usize) -> usize {
     let Some((first, len)) = Class::at(text, from) else { return text.len() };
     // [^\r\n\p{L}\p{N}]? then letters, then (?i:'s|'t|'re|'ve|'m|'ll|'d)?
     let led = first.leads().then_some(from + len);
@@ -32,7 +33,27 @@ fn word_end(text: &str, from: usize) -> usize {
         // \p{N}{1,3}
         Class::Number => up_to_three(text, from),
         // ` ?[^\s\p{L}\p{N}]+[\r\n/]*`
-        _ => signs(text, from).unwrap_or_else(|| blanks(text, from)),
+        _ => signs(text, from, b"\r\n/").unwrap_or_else(|| blanks(text, from)),
+    }
+}
+
+/// Returns the end of the word at `from`, which is before the end of the text.
+pub(super) fn cl100k(text: &str, from: usize) -> usize {
+    let Some((first, len)) = Class::at(text, from) else { return text.len() };
+    let short = from + contraction(text, from);
+    let start = if first.leads() { from + len } else { from };
+    let letters = run(text, start, Class::is_letter);
+    match first {
+        _ if short > from => short,
+        // [^\r\n\p{L}\p{N}]?+\p{L}++
+        _ if letters > start => letters,
+        // \p{N}{1,3}+
+        Class::Number => up_to_three(text, from),
+        // ` ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
+        _ => signs(text, from, b"\r\n").unwrap_or_else(|| {
+            let end = run(text, from, Class::is_space);
+            if end == text.len() { end } else { blanks(text, from) }
+        }),
     }
 }
 
@@ -93,13 +114,13 @@ fn up_to_three(text: &str, from: usize) -> usize {
     at
 }
 
-/// ` ?[^\s\p{L}\p{N}]+[\r\n/]*`
-fn signs(text: &str, from: usize) -> Option<usize> {
+/// ` ?[^\s\p{L}\p{N}]+`, then any of `follow`.
+fn signs(text: &str, from: usize, follow: &[u8]) -> Option<usize> {
     let bytes = text.as_bytes();
     let start = from + usize::from(bytes[from] == b' ');
     let end = run(text, start, Class::is_sign);
-    let follow = bytes[end..].iter().take_while(|b| matches!(b, b'\r' | b'\n' | b'/')).count();
-    (end > start).then_some(end + follow)
+    let followed = bytes[end..].iter().take_while(|b| follow.contains(b)).count();
+    (end > start).then_some(end + followed)
 }
 
 /// `\s*[\r\n]+|\s+(?!\S)|\s+`: up to the last line break, else without the last blank, which belongs

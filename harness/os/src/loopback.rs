@@ -22,6 +22,7 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketType, recv, recvmsg, sendmsg, sendto, socket,
 };
+use rustix::process::{Signal, set_parent_process_death_signal};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener as Listener, TcpStream, UnixListener};
 use tokio::task::JoinHandle;
@@ -154,6 +155,8 @@ fn run(arguments: &[OsString]) -> io::Result<()> {
     let sockets = [listener.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&sockets));
     sendmsg(&to, &[IoSlice::new(&[0])], &mut control, SendFlags::empty())?;
+    // A killed process leaves no program behind.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
     // The program gets no rights that it would not have outside.
     rustix::thread::clear_ambient_capability_set()?;
     let failed = Command::new(program).args(rest).exec();

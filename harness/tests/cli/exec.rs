@@ -144,6 +144,7 @@ fn faulty_program_is_an_error_row_only() {
                 "unknown field `type`, expected one of `name`, `description`, `input_schema`",
             ],
         ),
+        ("late", "", &["at `turn_end`", "unknown field `keep`", "`after_turn`"]),
         ("error", "", &["no idea (code -32603)"]),
         ("other-answers", "exec.twice=true", &["a second run went otherwise", "exec.twice"]),
         ("no-dialect", "", &["`initialize`", "unknown dialect `klingon`", "openai-chat"]),

@@ -489,6 +489,26 @@ fn drive_ended_by_signal_leaves_nothing() {
 #[test]
 #[cfg(target_os = "linux")]
 #[ignore = "needs python3"]
+fn killed_drive_ends_its_agent_and_leaves_nothing_to_the_next() {
+    let here = CommandFolder::with("small.jsonl", SMALL);
+    let agent = describe(&here, "SIGKILL", "acp", "");
+    let tmp = here.path("tmp");
+    std::fs::create_dir(&tmp).unwrap();
+    let killed = here.run(&format!("drive small.jsonl {agent}"));
+    let killed = killed.env("TMPDIR", &tmp.display().to_string()).output();
+    assert_eq!(killed.code, None);
+    let left = here.path("fake-SIGKILL-acp.left");
+    std::fs::File::open(left.join("alive")).unwrap().lock().unwrap();
+    if killed.stderr.contains("without a network") {
+        assert!(!left.join("survived").exists());
+    }
+    let good = describe(&here, "good", "acp", "");
+    drive(&here, &format!("small.jsonl {good}"), 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[ignore = "needs python3"]
 fn agent_reaches_only_its_model() {
     let here = CommandFolder::with("small.jsonl", SMALL);
     let agent = describe(&here, "calls-out", "exec", "");

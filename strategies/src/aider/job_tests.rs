@@ -56,6 +56,13 @@ pub(crate) const BY_CONTENT: TokenCount =
 pub(crate) const BY_JSON: TokenCount =
     TokenCount { message: |m| quarter(&m.json()), list: |m| quarter(&m.json()) };
 
+#[test]
+fn messages_count_as_in_the_program() {
+    // `encode` of the JSON text and `token_counter` of LiteLLM 1.81.10 for openai/gpt-5.5.
+    let m = ChatLine::new("user", "Wörter übersetzen: 日本語");
+    assert_eq!([(EXACT.message)(&m), (EXACT.list)(&m)], [39, 19]);
+}
+
 /// Returns `n` pairs `u0 lorem…`, `a0 lorem…`, … of 40 characters or 10 tokens each, as in the
 /// recordings.
 fn pairs(n: usize) -> Vec<ChatLine> {

@@ -126,10 +126,10 @@ pub struct TokenCount {
     pub list: fn(&ChatLine) -> u64,
 }
 
-/// Exact o200k counts in the program's two ways (docs/sources/aider.md §1.3): the JSON text of a
+/// Exact cl100k counts in the program's two ways (docs/sources/aider.md §1.3): the JSON text of a
 /// single message; for a list its strings, 3 per message, and 3.
 pub const EXACT: TokenCount =
-    TokenCount { message: |m| o200k(&m.json()), list: |m| list_tokens([in_list(m)]) };
+    TokenCount { message: |m| cl100k(&m.json()), list: |m| list_tokens([in_list(m)]) };
 
 /// Returns the tokens of a list from those of its messages.
 pub fn list_tokens(messages: impl IntoIterator<Item = u64>) -> u64 {
@@ -138,7 +138,7 @@ pub fn list_tokens(messages: impl IntoIterator<Item = u64>) -> u64 {
 
 /// Returns the tokens of a message in a list.
 pub fn in_list(m: &ChatLine) -> u64 {
-    o200k(&m.role) + o200k(&m.text) + 3
+    cl100k(&m.role) + cl100k(&m.text) + 3
 }
 
 /// Limits of a summarisation.

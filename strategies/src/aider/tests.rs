@@ -19,7 +19,7 @@ const FORGOTTEN: [&str; 4] =
 
 /// Returns the tokens of the messages in place of files: role, content and three more for each.
 fn no_files_tokens() -> u64 {
-    8 + o200k("So far no file is part of the chat that you may change.") + o200k("Ok.")
+    8 + cl100k("So far no file is part of the chat that you may change.") + cl100k("Ok.")
 }
 
 /// Returns turns of a user message, an edit and a closing reply. Each message has about `words`
@@ -215,7 +215,7 @@ fn the_map_is_cut_to_its_budget_and_doubled_without_files() {
     // At a scale of 0.05 the window is 10,000: an eighth is 1,250, the cap 4,096 becomes 205. 100
     // lines of `word word …` count 10 each.
     let line = words(9) + "\n";
-    assert_eq!(o200k(&line), 10);
+    assert_eq!(cl100k(&line), 10);
     let map: &'static str = line.repeat(100).leak();
     let shown = |spec: &str, files: Vec<&'static str>| {
         let p = play(spec, one_turn("hi", 0.05).files(files).repo_map(vec![map]));
@@ -238,7 +238,7 @@ fn the_map_is_cut_to_its_budget_and_doubled_without_files() {
 fn the_reminder_needs_room_for_the_current_turns_twice() {
     // Window 200. Per message: role 1, content, 3; per list 3 more. Prompt 12 + n and the messages
     // on files, reminder 7 + r, current turns 7 + n.
-    let r = o200k(
+    let r = cl100k(
         "Show every change as complete blocks of old and new lines, each under the path of its \
          file.",
     );

@@ -38,6 +38,9 @@ use strategy::ClaudeCodeProgram;
 
 /// Room for a reply up to early 2026, tokens (docs/sources/claude-code.md §1.1).
 const OLDER_RESERVE: u64 = 32_000;
+/// Messages that stay in 2.1.332: a result, which stays with its call, or else a reply
+/// (docs/sources/claude-code.md §1.3).
+const NEWEST_ROUND: u64 = 1;
 
 pub(crate) const CLAUDE_CODE: Known = Known {
     needs: |b| {
@@ -58,6 +61,9 @@ pub(crate) const CLAUDE_CODE: Known = Known {
         };
         match b.version.name {
             "2.1" => program(b.settings(), false),
+            "2.1.332" => {
+                program(ClaudeCodeSettings { keep_messages: NEWEST_ROUND, ..b.settings() }, false)
+            }
             "2.0" => {
                 let output_reserve = scale_tokens(OLDER_RESERVE, b.scale);
                 let microcompact = Micro::Count;

@@ -385,6 +385,7 @@ fn messages_stay_behind_the_summary_if_told() {
         outline(p.last()).split_off(2)
     };
     assert_eq!(last("claude-code"), ["User:third"]);
+    assert_eq!(last("claude-code@2.1.332"), ["Assistant:b", "User:third"]);
     assert_eq!(last("claude-code:keep_messages=2"), ["User:second", "Assistant:b", "User:third"]);
 }
 

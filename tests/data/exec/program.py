@@ -143,6 +143,8 @@ for line in sys.stdin:
             told["join_results"] = True
         if how == "after-turn":
             told["moments"] = ["after_turn"]
+        if how == "late":
+            told["moments"] = ["turn_end"]
         answer(call, told)
     elif method == "context":
         for m in call["params"]["added"]:
@@ -152,6 +154,8 @@ for line in sys.stdin:
             answer(call, context(call))
         except ValueError as e:
             send({"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32603, "message": str(e)}})
+    elif how == "late" and method == "turn_end":
+        answer(call, {"keep": ids})
     else:
         answer(call, {})
         if method == "shutdown":

@@ -171,10 +171,15 @@ impl Exec {
         self.checked(s, "context", changed).await
     }
 
-    /// Sends an event and ignores the answer.
+    /// Sends an event. The answer must be empty, lest a change in it is lost.
     async fn notify(&mut self, s: &mut Engine, method: &'static str, params: Value) {
+        let Ok(answer) = self.ask::<Map<String, Value>>(s, method, params).await else { return };
+        let empty = answer.keys().next().map_or(Ok(()), |field| {
+            let hint = "expected {}; the moment `after_turn` can change the state after a turn";
+            Err(format!("unknown field `{field}`; {hint}"))
+        });
         // An error has been recorded and ends the next call.
-        let _ = self.ask::<Map<String, Value>>(s, method, params).await;
+        let _ = self.checked(s, method, empty).await;
     }
 }
 

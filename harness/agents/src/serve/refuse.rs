@@ -63,13 +63,17 @@ fn empty(body: &Value) -> Option<String> {
     }
     let parts = || messages.iter().flat_map(|m| list(&m["content"]));
     let results = parts().flat_map(|p| list(&p["content"]));
-    blank_text("messages", parts().chain(results))
-        .or_else(|| blank_text("system", list(&body["system"]).iter()))
+    let whole = messages.iter().filter_map(|m| m["content"].as_str()).filter(|t| !t.is_empty());
+    blank_text("messages", whole.chain(texts(parts().chain(results))))
+        .or_else(|| blank_text("system", texts(list(&body["system"]).iter())))
 }
 
-/// Refuses a text block without text among the parts of a field.
-fn blank_text<'a>(field: &str, parts: impl Iterator<Item = &'a Value>) -> Option<String> {
-    let mut texts = parts.filter(|p| p["type"] == "text").filter_map(|p| p["text"].as_str());
+fn texts<'a>(parts: impl Iterator<Item = &'a Value>) -> impl Iterator<Item = &'a str> {
+    parts.filter(|p| p["type"] == "text").filter_map(|p| p["text"].as_str())
+}
+
+/// Refuses a text without words among those of a field.
+fn blank_text<'a>(field: &str, mut texts: impl Iterator<Item = &'a str>) -> Option<String> {
     let what = match texts.find(|t| t.trim().is_empty())? {
         "" => "be non-empty",
         _ => "contain non-whitespace text",

@@ -202,7 +202,7 @@ impl AiderProgram {
         let (files, multiplier) = (!s.fixed.files.is_empty(), set.map_multiplier_no_files);
         let budget = map_budget(tokens, files, multiplier, window, self.scale);
         let text = s.fixed.repo_map.iter().map(|b| &*b.text).collect::<Vec<_>>().join("\n");
-        let cut = cut_map(&text, budget, o200k).map(|t| first.map_draft(|d| d.text = t.into()));
+        let cut = cut_map(&text, budget, cl100k).map(|t| first.map_draft(|d| d.text = t.into()));
         cut.into_iter().collect()
     }
 }
