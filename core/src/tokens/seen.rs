@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use super::content_hash;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::O200K;
 use super::words::words;
 
 /// Number of slots per thread, a power of two; 16 bytes each.
@@ -31,7 +31,7 @@ pub(super) fn count(text: &str) -> u64 {
             let slot = &mut slots[hash as usize & (SLOTS - 1)];
             // Every word has tokens, so 0 marks an empty slot.
             if slot.hash != hash || slot.tokens == 0 {
-                *slot = Slot { hash, tokens: Vocabulary::O200K.count(word.as_bytes()) as u64 };
+                *slot = Slot { hash, tokens: O200K.count(word.as_bytes()) as u64 };
             }
             slot.tokens
         };

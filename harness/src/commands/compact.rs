@@ -1,6 +1,5 @@
 //! `ctxbench compact`: shows the context before and after compactions.
 
-mod markdown;
 mod text;
 
 use anyhow::Context;
@@ -36,9 +35,6 @@ pub(crate) struct CompactArgs {
     /// Instructions for the compaction
     #[arg(long, value_name = "TEXT", requires = "at")]
     instructions: Option<String>,
-    /// Print Markdown with all texts instead of a line per block
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
     /// Print JSON with all texts
     #[arg(long)]
     json: bool,
@@ -56,7 +52,7 @@ pub(crate) struct CompactArgs {
     summarizer: OneSummarizer,
 }
 
-/// Output as JSON, and input of the text and Markdown pages.
+/// Output as JSON, and input of the text page.
 #[derive(Serialize)]
 struct Output {
     session: String,
@@ -110,7 +106,7 @@ pub(crate) fn compact(args: &CompactArgs) -> anyhow::Result<()> {
     if args.json {
         return super::print_json(&shown);
     }
-    super::print(&if args.markdown { markdown::page(&shown) } else { text::page(&shown) })
+    super::print(&text::page(&shown))
 }
 
 /// Returns the heading of the page.

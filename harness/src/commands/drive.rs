@@ -120,15 +120,15 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
     agreement::tell_apart(&mut outcomes.iter_mut().flat_map(|o| &mut o.ours).collect::<Vec<_>>());
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());
-    let pages = tables::pages(&outcomes, &args.fault)?;
     let stored = reports::StoredResults::new(&all, &all.runs)?;
-    outputs::write(&args.out, &stored, &pages.files, is_private, None)?;
+    outputs::write(&args.out, &stored, &[tables::file(&outcomes)?], is_private, None)?;
     if args.json {
         super::print_data(&reports::results_text(&all)?)?;
     } else {
         print_table(&all, true, None)?;
-        if !pages.text.is_empty() {
-            super::print(&format!("\n{}", pages.text))?;
+        let notes = tables::notes(&outcomes);
+        if !notes.is_empty() {
+            super::print(&format!("\n{notes}"))?;
         }
         report!("{}", where_to_look(&args.out, true));
     }

@@ -1,108 +1,22 @@
-//! Tables of a drive: differences between the real agent and its model, and requests other than the
-//! work.
+//! Figures that only a drive has: faults, further runs, and requests other than the work.
 
 use std::fmt::Write;
 
 use ctxbench_agents::drive::{DriveOutcome, Repeat};
-use ctxbench_core::request::Purpose;
-use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers};
-use ctxbench_reports::record::{
-    Agreement, RequestRecord, RequestStatus, RunRecord, Status, TwoFigures,
-};
+use ctxbench_reports::record::{Agreement, RunRecord, Status, TwoFigures};
 use ctxbench_reports::{Artifact, printable};
-use ctxbench_util::plural::pluralize;
 use serde_json::{Value, json};
 
-/// Tables as text, and as files for the results folder.
-pub(super) struct Pages {
-    pub(super) text: String,
-    pub(super) files: Vec<Artifact>,
+/// Formats the notes on all drives.
+pub(super) fn notes(outcomes: &[DriveOutcome]) -> String {
+    outcomes.iter().map(|o| harmless(&lines(o))).collect()
 }
 
-pub(super) fn pages(outcomes: &[DriveOutcome], faults: &[String]) -> anyhow::Result<Pages> {
-    let mut markdown = String::from("# Real agents and their models\n\n");
-    markdown.push_str(&match faults {
-        [] => harmless(&overview(outcomes)),
-        faults => harmless(&under_faults(outcomes, faults)),
-    });
-    let text: String = outcomes.iter().map(|o| harmless(&lines(o))).collect();
+/// Returns `drive.json`.
+pub(super) fn file(outcomes: &[DriveOutcome]) -> anyhow::Result<Artifact> {
     let all: Vec<Value> = outcomes.iter().map(data).collect();
-    let json = serde_json::to_string_pretty(&all)? + "\n";
-    let file = |name: &str, text: String| Artifact { file: name.into(), text };
-    Ok(Pages { text, files: vec![file("drive.json", json), file("drive.md", markdown)] })
-}
-
-/// Formats one row per drive with the differences between model and agent.
-fn overview(outcomes: &[DriveOutcome]) -> String {
-    let mut out = String::from(
-        "| session | program | window | requests | summaries at request | ours at | largest prompt \
-         | input | cost | recall, real / ours |\n|---|---|--:|--:|---|---|--:|--:|--:|--:|\n",
-    );
-    for o in outcomes {
-        let (session, program) = (&o.real.scenario.id, program(&o.real));
-        let _ = write!(out, "| {session} | {program} | {} | ", o.real.window);
-        let _ = write!(out, "{} | ", o.real.summary.requests);
-        let Some(b) = o.agreement() else {
-            let why = match &o.ours {
-                _ if o.real.status != Status::Completed => o.real.status.word(),
-                None => "no implementation",
-                Some(ours) => ours.status.word(),
-            };
-            let asked = &o.real.requests;
-            let asked = asked.iter().filter(|r| r.purpose == Purpose::Summary).map(|r| r.seq + 1);
-            let _ = writeln!(out, "{} | {why} | | | | |", numbers(&asked.collect::<Vec<_>>()));
-            continue;
-        };
-        let same = b.our_summaries();
-        let [peak, input, cost] = [PEAK, INPUT, COST].map(|what| b.format(what));
-        let kept =
-            |r: &RunRecord| r.summary.recall_pct.map_or("n/a".to_string(), |k| format!("{k:.1} %"));
-        let kept = match &o.ours {
-            Some(ours) => format!("{} / {}", kept(&o.real), kept(ours)),
-            None => String::new(),
-        };
-        let real = numbers(&b.summary_requests.real);
-        let _ = writeln!(out, "{real} | {same} | {peak} | {input} | {cost} | {kept} |");
-    }
-    out
-}
-
-/// Formats one row per drive with the reactions of agent and model to faults.
-fn under_faults(outcomes: &[DriveOutcome], faults: &[String]) -> String {
-    let faults: Vec<String> = faults.iter().map(|f| format!("`{f}`")).collect();
-    let faults = faults.join(", ");
-    let mut out =
-        String::from("| fault | session | program | real | ours |\n|---|---|---|---|---|\n");
-    for o in outcomes {
-        let mut real = became(&o.real, o.refused.len());
-        if o.failed > 0 {
-            let _ = write!(real, ", {} of the user's turns failed", o.failed);
-        }
-        let failed =
-            |r: &RunRecord| r.requests.iter().filter(|q| q.status != RequestStatus::Ok).count();
-        let ours = o.ours.as_ref();
-        let ours = ours.map_or("n/a".to_string(), |r| became(r, failed(r)));
-        let (session, program) = (&o.real.scenario.id, program(&o.real));
-        let _ = writeln!(out, "| {faults} | {session} | {program} | {real} | {ours} |");
-    }
-    out
-}
-
-fn became(r: &RunRecord, refused: usize) -> String {
-    let s = &r.summary;
-    let written =
-        |q: &&RequestRecord| q.purpose == Purpose::Summary && q.status == RequestStatus::Ok;
-    let mut out = format!(
-        "{}, {}, {refused} refused or broken off, {}, {}",
-        r.status.word(),
-        pluralize(s.steps_completed, "step"),
-        pluralize(r.requests.iter().filter(written).count(), "summary"),
-        pluralize(s.compactions, "compaction")
-    );
-    if s.user_interventions > 0 {
-        let _ = write!(out, ", asked to continue {}", pluralize(s.user_interventions, "time"));
-    }
-    out
+    let text = serde_json::to_string_pretty(&all)? + "\n";
+    Ok(Artifact { file: "drive.json".into(), text })
 }
 
 /// Returns the program and its label, because two agents may run the same program.
