@@ -1,12 +1,9 @@
 //! The context before and after the compactions of a session, block by block.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Role};
 use ctxbench_core::context_editing::prompt_tokens;
-use ctxbench_core::host::Event;
 use ctxbench_core::model::{Counting, Model};
-use ctxbench_core::request::{Phase, Tools};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Tools;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::{CompactionRecord, RunRecord, Status};
 use ctxbench_scenarios::Scenario;

@@ -22,7 +22,6 @@ pub mod record;
 mod replay_strategy;
 mod scratch;
 mod template;
-mod unclassified;
 mod version;
 
 use std::collections::BTreeMap;
