@@ -1,5 +1,5 @@
-//! Writes the tables for exact token counts, in the form used at run time: the vocabularies of
-//! tiktoken-rs as hash tables, and the Unicode classes of their patterns from regex-syntax.
+//! Writes the tables for exact token counts: the vocabularies of tiktoken-rs, packed, and
+//! the Unicode classes of their patterns from regex-syntax.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -9,8 +9,11 @@ fn main() {
 
 #[cfg(feature = "tokenizers")]
 mod tables {
+    use std::io::Write as _;
     use std::path::Path;
 
+    use flate2::Compression;
+    use flate2::write::DeflateEncoder;
     use regex_syntax::hir::{Class, HirKind};
     use tiktoken_rs::CoreBPE;
 
@@ -25,33 +28,19 @@ mod tables {
         write("classes.bin", &classes());
     }
 
-    /// Read by `tokens/vocabulary.rs`. All numbers are u32, little endian: number of tokens, number of
-    /// slots, start of each token and end of the last, slots, then the bytes of all tokens. A slot is 0,
-    /// or the upper 14 bits of the token's hash and its rank + 1 in 18 bits.
+    /// Read by `tokens/vocabulary.rs`, and deflated: the number of tokens as a u32, little endian, the
+    /// length of each token in a byte, and the bytes of all.
     fn vocabulary(bpe: &CoreBPE) -> Vec<u8> {
         // Special tokens follow after a gap.
         let tokens: Vec<Vec<u8>> = (0..).map_while(|rank| bpe.decode_bytes(&[rank]).ok()).collect();
         assert!(tokens.len() < (1 << 18) - 1, "a rank fits into 18 bits");
-        let mut slots = vec![0_u32; tokens.len().next_power_of_two()];
-        let mask = slots.len() - 1;
-        for (token, number) in tokens.iter().zip(1_u32..) {
-            let hash = rapidhash::v3::rapidhash_v3(token);
-            let mut at = hash as usize & mask;
-            while slots[at] != 0 {
-                at = (at + 1) & mask;
-            }
-            slots[at] = ((hash >> 50) as u32) << 18 | number;
-        }
-        let mut numbers = vec![tokens.len() as u32, slots.len() as u32, 0];
-        let mut end = 0;
-        numbers.extend(tokens.iter().map(|t| {
-            end += t.len() as u32;
-            end
-        }));
-        numbers.extend(slots);
-        let mut bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let lengths = tokens.iter().map(|t| u8::try_from(t.len()).expect("128 bytes or fewer"));
+        let mut bytes = (tokens.len() as u32).to_le_bytes().to_vec();
+        bytes.extend(lengths);
         bytes.extend(tokens.concat());
-        bytes
+        let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(&bytes).expect("memory can be written");
+        packed.finish().expect("memory can be written")
     }
 
     /// Read by `tokens/classes.rs`: the block number of each 256 code points, then the blocks with one

@@ -1,7 +1,5 @@
 //! Kinds of text that agents read and write.
 
-use std::fmt::Write;
-
 use ctxbench_util::rng::SplitMix64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,19 +16,31 @@ pub enum Material {
     Cjk,
 }
 
-const WORDS: &str = "the session token expires before request is sent because clock of server and \
-    client differ we should check login page again after middleware reads cookie \
-    that was written by older release customers returning answer without redirect \
-    retry quietly configuration deployment";
-const NAMES: &str = "session token user cart order stock price retry clock cookie header limit batch \
-    queue";
-const CJK: &str = "登录 页面 返回 错误 因为 会话 已经 过期 我们 需要 检查 服务器 时间 設定 \
-    ファイル を 確認 してから もう一度 試します 問題 は まだ 残って いる";
-
-fn pick<'a>(random: &mut SplitMix64, words: &'a str) -> &'a str {
-    let count = words.split(' ').count();
-    words.split(' ').nth(random.below(count as u64) as usize).unwrap_or_default()
-}
+/// Pieces of each kind, with bars between them, and what joins them in a text. `~` is a random number.
+const PIECES: [(&str, &str); 5] = [
+    (
+        "the|session|token|expires|before|request|is|sent|because|clock|of|server|and|client|differ.|\
+         We|should|check|login|page|again|after|middleware|reads|cookie|that|was|written|by|older|\
+         release.\n\nCustomers|returning|answer|without|redirect|retry|quietly|in ~|deployments",
+        " ",
+    ),
+    (
+        "export function session_~(clock: number, now = Date.now()): boolean {|    // The limit is in \
+         seconds.\n    const limit = clock * ~;|    if (limit < now) {\n        throw new \
+         RetryError(`order ${limit} is over`);\n    }|    return stock.has(cart_~) && limit > ~;\n}\n",
+        "\n",
+    ),
+    (
+        r#"{"id":"~","kind":"order","state":"older","amount":~,"tags":["retry","cookie"],"parent":null}|{"id":"~","kind":"stock","at":"2026-03-12T10:15:00Z","price":~,"header":"x-limit-~","batch":[~,~]}"#,
+        "\n",
+    ),
+    ("zs7O|b29v|QkFT|RTY0|ZGF0|YSBp|bmEg|c2lu|Z2xl|IGxp|bmUh|x9Kd|+w/q|Pz8/|Ub3e|7Hg2|~", ""),
+    (
+        "登录页面返回错误|因为会话已经过期|我们需要检查服务器时间|設定ファイルを確認してから|もう一度試します。\n|\
+         問題はまだ残っている。\n|第~次",
+        "、",
+    ),
+];
 
 impl Material {
     pub const ALL: [Material; 5] =
@@ -39,71 +49,16 @@ impl Material {
     /// Generates a text of this kind with at least `bytes` bytes, and little more.
     pub fn text(self, bytes: usize, seed: u64) -> String {
         let mut random = SplitMix64::new(seed ^ ((self as u64) << 56));
+        let (pieces, join) = PIECES[self as usize];
+        let pieces: Vec<&str> = pieces.split('|').collect();
         let mut out = String::with_capacity(bytes + 200);
         while out.len() < bytes {
-            match self {
-                Material::Prose => prose(&mut out, &mut random),
-                Material::Code => code(&mut out, &mut random),
-                Material::Json => json(&mut out, &mut random),
-                Material::Base64 => base64(&mut out, &mut random),
-                Material::Cjk => cjk(&mut out, &mut random),
-            }
+            let piece = pieces[random.below(pieces.len() as u64) as usize];
+            out += &piece.replace('~', &random.below(100_000).to_string());
+            out += join;
         }
         out
     }
-}
-
-fn prose(out: &mut String, random: &mut SplitMix64) {
-    for i in 0..6 + random.below(12) {
-        let word = pick(random, WORDS);
-        if i == 0 {
-            out.push_str(&word[..1].to_uppercase());
-            out.push_str(&word[1..]);
-        } else {
-            out.push(' ');
-            out.push_str(word);
-        }
-    }
-    out.push_str(if random.below(5) == 0 { ".\n\n" } else { ". " });
-}
-
-fn code(out: &mut String, random: &mut SplitMix64) {
-    let (a, b, c) = (pick(random, NAMES), pick(random, NAMES), pick(random, NAMES));
-    let n = random.below(100_000);
-    let _ = write!(
-        out,
-        "export function {a}_{b}_{n}({c}: number, now = Date.now()): boolean {{\n    // {c} is in \
-         seconds\n    const limit = {c} * {n};\n    \
-         if (limit < now) {{\n        throw new {b}Error(`{a} ${{limit}} is over`);\n    }}\n    \
-         return {a}.has({c}) && limit > {n};\n}}\n\n",
-    );
-}
-
-fn json(out: &mut String, random: &mut SplitMix64) {
-    let (kind, state, n) = (pick(random, NAMES), pick(random, WORDS), random.bits());
-    let _ = writeln!(
-        out,
-        r#"{{"id":"{n:016x}","kind":"{kind}","state":"{state}","amount":{},"at":"2026-03-{:02}T{:02}:{:02}:00Z","tags":["{}","{}"],"parent":null}}"#,
-        n % 1_000_000,
-        n % 28 + 1,
-        n % 24,
-        n % 60,
-        pick(random, NAMES),
-        pick(random, NAMES),
-    );
-}
-
-fn base64(out: &mut String, random: &mut SplitMix64) {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let bits = random.bits();
-    out.extend((0..10).map(|i| ALPHABET[(bits >> (6 * i)) as usize & 63] as char));
-}
-
-fn cjk(out: &mut String, random: &mut SplitMix64) {
-    for _ in 0..4 + random.below(8) {
-        out.push_str(pick(random, CJK));
-    }
-    out.push_str(if random.below(3) == 0 { "。\n" } else { "、" });
 }
 
 #[cfg(test)]

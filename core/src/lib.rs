@@ -123,7 +123,7 @@ pub use strategy::{Flow, Strategy};
 pub use time::Millis;
 pub use usage::Usage;
 
-/// The names that most strategies need, for `use ctxbench_core::prelude::*`.
+/// The names that most strategies and their hosts need, for `use ctxbench_core::prelude::*`.
 pub mod prelude {
     pub use std::sync::Arc;
 

@@ -18,9 +18,9 @@ const SAME: f64 = 0.005;
 
 const REQUESTS: &str = "requests";
 /// Names of figures ([`TwoFigures::what`]).
-pub const PEAK: &str = "largest prompt, tokens";
-pub const INPUT: &str = "input, tokens";
-pub const COST: &str = "cost, USD";
+const PEAK: &str = "largest prompt, tokens";
+const INPUT: &str = "input, tokens";
+const COST: &str = "cost, USD";
 const KEPT_ROW: &str = "recall, %";
 
 pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
@@ -104,7 +104,7 @@ impl Agreement {
     }
 
     /// Requests in which our implementation asks for summaries, for display.
-    pub fn our_summaries(&self) -> String {
+    fn our_summaries(&self) -> String {
         match self.same_summaries() {
             Some(true) => "the same".into(),
             _ => numbers(&self.summary_requests.ours),
@@ -112,7 +112,7 @@ impl Agreement {
     }
 
     /// Deviation of our implementation in a figure, for display.
-    pub fn format(&self, what: &str) -> String {
+    fn format(&self, what: &str) -> String {
         fmt::known(self.off(what), percent)
     }
 }
@@ -184,7 +184,7 @@ pub fn percent(x: f64) -> String {
 const LONG: usize = 9;
 
 /// Formats a list of request numbers.
-pub fn numbers(all: &[u64]) -> String {
+fn numbers(all: &[u64]) -> String {
     match all {
         [] => "none".to_string(),
         [first, .., last] if all.len() >= LONG => {

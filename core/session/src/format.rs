@@ -3,11 +3,7 @@
 //! One JSON object per line; unknown fields are kept. The format is a contract (see
 //! `docs/sessions.md`).
 
-use std::sync::Arc;
-
-use ctxbench_core::Millis;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::RewindMode;
+use ctxbench_core::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with::skip_serializing_none;

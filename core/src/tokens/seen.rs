@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{CL100K, O200K, Vocabulary};
 use super::words::{self, words};
 use super::{Encoding, content_hash};
 
@@ -23,15 +23,15 @@ thread_local! {
 
 pub(super) fn count(text: &str, of: Encoding) -> u64 {
     match of {
-        Encoding::O200k => counted(text, of, Vocabulary::O200K, words::o200k),
-        Encoding::Cl100k => counted(text, of, Vocabulary::CL100K, words::cl100k),
+        Encoding::O200k => counted(text, of, &O200K, words::o200k),
+        Encoding::Cl100k => counted(text, of, &CL100K, words::cl100k),
     }
 }
 
 fn counted(
     text: &str,
     of: Encoding,
-    vocabulary: Vocabulary,
+    vocabulary: &Vocabulary,
     end: impl Fn(&str, usize) -> usize,
 ) -> u64 {
     COUNTED.with_borrow_mut(|slots| {

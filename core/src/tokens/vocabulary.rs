@@ -3,15 +3,25 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io::Read as _;
+use std::sync::LazyLock;
+
+use flate2::read::DeflateDecoder;
 
 use super::content_hash;
 
-/// A vocabulary as `build.rs` writes it.
-#[derive(Clone, Copy, Debug)]
+/// The vocabularies that `build.rs` packs, as hash tables: 15 ms each at the first count.
+pub(super) static O200K: LazyLock<Vocabulary> =
+    LazyLock::new(|| Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bin"))));
+pub(super) static CL100K: LazyLock<Vocabulary> =
+    LazyLock::new(|| Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.bin"))));
+
 pub(super) struct Vocabulary {
-    starts: &'static [u8],
-    slots: &'static [u8],
-    tokens: &'static [u8],
+    /// Start of each token in `tokens`, and the end of the last.
+    starts: Vec<u32>,
+    /// 0, or the upper 14 bits of a token's hash and its rank + 1 in 18 bits.
+    slots: Vec<u32>,
+    tokens: Vec<u8>,
 }
 
 /// Number of bits of a slot for a token's rank + 1; the upper bits are from its hash.
@@ -24,22 +34,32 @@ const START: u64 = (1 << START_BITS) - 1;
 /// The rank of byte sequences that are not tokens.
 const NO_RANK: u32 = u32::MAX;
 
-fn number(bytes: &[u8], at: usize) -> u32 {
-    bytes[4 * at..].first_chunk().map_or(0, |n| u32::from_le_bytes(*n))
+fn upper(hash: u64) -> u32 {
+    (hash >> (u32::BITS + NUMBER_BITS)) as u32
 }
 
 impl Vocabulary {
-    pub(super) const O200K: Vocabulary =
-        Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bin")));
-    pub(super) const CL100K: Vocabulary =
-        Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.bin")));
-
-    const fn read(bytes: &'static [u8]) -> Vocabulary {
-        let (head, rest) = bytes.split_at(8);
-        let tokens = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let slots = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
-        let (starts, rest) = rest.split_at(4 * (tokens + 1));
-        let (slots, tokens) = rest.split_at(4 * slots);
+    /// Reads the number of tokens, the length of each in a byte, and the bytes of all.
+    fn read(packed: &[u8]) -> Vocabulary {
+        let mut tokens = Vec::new();
+        let read = DeflateDecoder::new(packed).read_to_end(&mut tokens);
+        read.expect("build.rs packed the vocabulary");
+        let head: Vec<u8> = tokens.drain(..4).collect();
+        let n = head.iter().rev().fold(0, |n, byte| n << 8 | usize::from(*byte));
+        let mut starts = vec![0];
+        starts.extend(tokens.drain(..n).scan(0, |end, length| {
+            *end += u32::from(length);
+            Some(*end)
+        }));
+        let mut slots = vec![0; n.next_power_of_two()];
+        for (number, token) in (1..).zip(starts.windows(2)) {
+            let hash = content_hash(&tokens[token[0] as usize..token[1] as usize]);
+            let mut at = hash as usize & (slots.len() - 1);
+            while slots[at] != 0 {
+                at = (at + 1) & (slots.len() - 1);
+            }
+            slots[at] = upper(hash) << NUMBER_BITS | number;
+        }
         Vocabulary { starts, slots, tokens }
     }
 
@@ -47,17 +67,17 @@ impl Vocabulary {
     #[inline]
     fn rank(&self, bytes: &[u8]) -> u32 {
         let hash = content_hash(bytes);
-        let mask = self.slots.len() / 4 - 1;
+        let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
-            let slot = number(self.slots, at);
+            let slot = self.slots[at];
             if slot == 0 {
                 return NO_RANK;
             }
-            if slot >> NUMBER_BITS == (hash >> (32 + NUMBER_BITS)) as u32 {
+            if slot >> NUMBER_BITS == upper(hash) {
                 let rank = (slot & ((1 << NUMBER_BITS) - 1)) - 1;
-                let start = number(self.starts, rank as usize) as usize;
-                let end = number(self.starts, rank as usize + 1) as usize;
+                let start = self.starts[rank as usize] as usize;
+                let end = self.starts[rank as usize + 1] as usize;
                 if &self.tokens[start..end] == bytes {
                     return rank;
                 }

@@ -17,13 +17,11 @@ mod text;
 mod world;
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use ctxbench_core::engine::EngineOptions;
-use ctxbench_core::host::Event;
-use ctxbench_core::model;
-use ctxbench_core::{Engine, Model, Request, Strategy, agent};
+use ctxbench_core::prelude::*;
+use ctxbench_core::{Model, agent, model};
 use ctxbench_provider::wire;
 use regex::Regex;
 use serde_json::{Map, Value};

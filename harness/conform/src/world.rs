@@ -8,13 +8,8 @@ use crate::case::{
     Case, CaseCall, CaseEvent, CaseReply, CaseUsage, ContentForm, RefusedRequest, ReplyBlock,
     UserPart,
 };
-use async_trait::async_trait;
-use ctxbench_core::block::Media;
-use ctxbench_core::compaction::tools::text_argument;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::{Action, CallerAction, Host, Incoming, Task};
-use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
-use ctxbench_core::{Millis, Usage};
+use ctxbench_core::host::{CallerAction, Host};
+use ctxbench_core::prelude::*;
 
 /// Record of a run, kept outside the world so that it can be read afterwards.
 #[derive(Debug, Default)]

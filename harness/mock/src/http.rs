@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
-use ctxbench_core::request::ErrorKind;
-use ctxbench_core::{Block, Millis, ModelError, Reply, Request};
+use ctxbench_core::prelude::*;
 use ctxbench_os::post::{self, HttpClient};
 use ctxbench_provider::Encoded;
 use ctxbench_provider::wire::{Endpoint, Wire};

@@ -5,17 +5,12 @@
 //! content of replies.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use async_trait::async_trait;
-use ctxbench_core::block::MessageId;
 use ctxbench_core::model::{self, Counting, Latency};
-use ctxbench_core::request::{Applied, ServerEdit};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Applied;
 use ctxbench_core::tokens::Size;
-use ctxbench_core::{
-    Block, BlockKind, Draft, Millis, Model, ModelError, Part, Reply, Request, Role, StopReason,
-    Usage, context_editing,
-};
+use ctxbench_core::{Model, context_editing};
 use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{Item, Prefix, Prompt, PromptCache, plain};
 use ctxbench_session::fact::Fact;

@@ -1,13 +1,10 @@
 //! Size, cost and effect of each compaction, and the rules that concern compactions.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, common_prefix};
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::block::common_prefix;
+use ctxbench_core::context_editing;
 use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::model::Model;
-use ctxbench_core::request::{Phase, Purpose};
-use ctxbench_core::{Millis, context_editing};
+use ctxbench_core::prelude::*;
 use ctxbench_reports::record::{
     BackgroundRecord, BreakEven, CompactionRecord, FactPlace, IntegrityFailure, RequestRecord,
     RequestStatus, Rule, Status, TriggerRecord,

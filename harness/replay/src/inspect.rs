@@ -1,12 +1,9 @@
 //! The context before and after the compactions of a session, block by block.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Role};
 use ctxbench_core::context_editing::prompt_tokens;
-use ctxbench_core::host::Event;
 use ctxbench_core::model::{Counting, Model};
-use ctxbench_core::request::{Phase, Tools};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Tools;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::{CompactionRecord, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
@@ -197,32 +194,6 @@ async fn run(
         }
     }
     (out, record)
-}
-
-/// Compares two contexts. The result has an element per block of `after`, which is true if `before`
-/// contains the same block. Each block of `before` matches at most one block of `after`.
-pub fn unchanged(before: &[ContextBlock], after: &[ContextBlock]) -> Vec<bool> {
-    let mut left: Vec<&ContextBlock> = before.iter().collect();
-    let taken = |p: &ContextBlock| {
-        let same = |q: &&ContextBlock| q.kind == p.kind && q.form == p.form && q.text == p.text;
-        left.iter().position(same).map(|at| left.remove(at)).is_some()
-    };
-    after.iter().map(taken).collect()
-}
-
-/// Counts the blocks and tokens of a context by name, in the order of first occurrence.
-pub fn stays(pieces: &[ContextBlock]) -> Vec<(String, usize, u64)> {
-    let mut all: Vec<(String, usize, u64)> = Vec::new();
-    for p in pieces {
-        match all.iter_mut().find(|(name, ..)| *name == p.name()) {
-            Some((_, count, tokens)) => {
-                *count += 1;
-                *tokens += p.tokens;
-            }
-            None => all.push((p.name(), 1, p.tokens)),
-        }
-    }
-    all
 }
 
 /// Returns the tokens of the tool definitions, which every prompt of the main conversation contains

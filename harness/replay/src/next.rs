@@ -1,11 +1,8 @@
 //! Cost of the next message of a session: replays the context at a point, and continues in each way.
 
-use std::sync::Arc;
-
-use ctxbench_core::model;
-use ctxbench_core::request::Purpose;
+use ctxbench_core::prelude::*;
 use ctxbench_core::strategy::Standing;
-use ctxbench_core::{Model, Usage};
+use ctxbench_core::{Model, model};
 use ctxbench_reports::next::{NextCost, NextCosts, NextRow};
 use ctxbench_reports::record::Status;
 use ctxbench_scenarios::Scenario;

@@ -3,16 +3,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, is_system};
-use ctxbench_core::compaction::origins;
-use ctxbench_core::content::Part;
-use ctxbench_core::host::{Action, Event as Noted, Incoming, TimedEvent};
+use ctxbench_core::context_editing;
+use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::{ModelError, Purpose, Reply, Request, StopReason};
-use ctxbench_core::usage::Usage;
-use ctxbench_core::{Millis, context_editing};
+use ctxbench_core::prelude::*;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::{
     CompactionRecord, IntegrityFailure, RequestRecord, RequestStatus, RewindRecord, Rule,

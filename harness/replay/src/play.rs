@@ -1,13 +1,11 @@
 //! Plays one conversation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 
-use ctxbench_core::block::MessageId;
 use ctxbench_core::engine::{EngineOptions, Fixed};
-use ctxbench_core::model;
+use ctxbench_core::prelude::*;
 use ctxbench_core::request::Tools;
-use ctxbench_core::{Block, BlockKind, Draft, Engine, Model, Role, agent};
+use ctxbench_core::{Model, agent, model};
 use ctxbench_provider::wire;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_session::calibration::Calibrate;

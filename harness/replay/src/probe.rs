@@ -8,8 +8,7 @@ use ctxbench_core::{Block, BlockKind, Draft, Part, Role};
 use ctxbench_provider::{Item, Prompt, plain};
 use ctxbench_reports::probe::ProbeQuestion;
 use ctxbench_reports::record::FactRecord;
-use ctxbench_session::fact::{Fact, Match};
-use ctxbench_session::{Entry, Session};
+use ctxbench_session::{Fact, Match, Entry, Session};
 
 use crate::facts::readable;
 use crate::options::Replayed;

@@ -1,11 +1,7 @@
 //! Tracks which facts the model can see during a replay: at their needs, and through compactions.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, MessageId};
 use ctxbench_core::context_editing;
-use ctxbench_core::host::Incoming;
-use ctxbench_core::request::Request;
+use ctxbench_core::prelude::*;
 use ctxbench_reports::record::{CompactionRecord, FactMove, FactPlace, FactRecord};
 use ctxbench_session::fact::{FactKind, Match};
 

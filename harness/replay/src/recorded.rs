@@ -6,11 +6,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use ctxbench_core::Millis;
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::prelude::*;
 use ctxbench_core::strategy::Standing;
-use ctxbench_core::usage::Usage;
 use ctxbench_reports::record::{
     AS_RECORDED, CompactionRecord, Recall, RequestRecord, RunRecord, Status, StrategyInfo, Summary,
 };

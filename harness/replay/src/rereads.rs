@@ -1,12 +1,7 @@
 //! Models the re-reads of lost facts. A fact is read again once per loss, in its latest version,
 //! and is charged in the form to which the product truncates it.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::Incoming;
-use ctxbench_core::tokens::o200k;
+use ctxbench_core::prelude::*;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::path::Path;

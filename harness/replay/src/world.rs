@@ -3,17 +3,11 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::Arc;
 
-use async_trait::async_trait;
-use ctxbench_core::block::MessageId;
 use ctxbench_core::compaction::tools::is_edit;
-use ctxbench_core::host::{Event, Task, TimedEvent};
-use ctxbench_core::request::{ErrorKind, Purpose};
-use ctxbench_core::{
-    Action, Block, Host, Incoming, Millis, Model, ModelError, Part, Reply, Request, StopReason,
-    ToolCall,
-};
+use ctxbench_core::host::TimedEvent;
+use ctxbench_core::prelude::*;
+use ctxbench_core::{Host, Model};
 
 use super::observer::{AnswerSource, Observer};
 use super::path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};

@@ -10,11 +10,10 @@ use anyhow::{Context, bail};
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::settings::{Setting, UserKind, UserSetting, Value};
 use ctxbench_mock::Transport;
+use ctxbench_replay::{versions, Options, models};
 use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::recorded::about_prices;
 use ctxbench_replay::run::{Plan, all_cores};
-use ctxbench_replay::versions;
-use ctxbench_replay::{Options, models};
 use ctxbench_reports::advise::{
     Advice, Candidate, LeftOut, SettingChange, Tried, advise as judge, combinations, disagreement,
     effect, to_summary, to_text, write,

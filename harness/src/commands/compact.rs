@@ -1,12 +1,13 @@
 //! `ctxbench compact`: shows the context before and after compactions.
 
-mod markdown;
-mod text;
+use std::fmt::Write;
 
 use anyhow::Context;
 use ctxbench_core::model;
 use ctxbench_os::block_on;
-use ctxbench_replay::inspect::{CompactionLayout, StrategyCompactions, compactions, tools_tokens};
+use ctxbench_replay::inspect::{
+    CompactionLayout, ContextBlock, StrategyCompactions, compactions, tools_tokens,
+};
 use ctxbench_replay::point::CutPoint;
 use ctxbench_replay::{Options, models};
 use ctxbench_session::calibration::Calibrate;
@@ -36,9 +37,6 @@ pub(crate) struct CompactArgs {
     /// Instructions for the compaction
     #[arg(long, value_name = "TEXT", requires = "at")]
     instructions: Option<String>,
-    /// Print Markdown with all texts instead of a line per block
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
     /// Print JSON with all texts
     #[arg(long)]
     json: bool,
@@ -56,7 +54,7 @@ pub(crate) struct CompactArgs {
     summarizer: OneSummarizer,
 }
 
-/// Output as JSON, and input of the text and Markdown pages.
+/// Output as JSON and as text.
 #[derive(Serialize)]
 struct Output {
     session: String,
@@ -107,10 +105,7 @@ pub(crate) fn compact(args: &CompactArgs) -> anyhow::Result<()> {
         instructions: args.instructions.clone(),
         strategies,
     };
-    if args.json {
-        return super::print_json(&shown);
-    }
-    super::print(&if args.markdown { markdown::page(&shown) } else { text::page(&shown) })
+    super::print_either(args.json, &shown, || page(&shown))
 }
 
 /// Returns the heading of the page.
@@ -123,14 +118,6 @@ fn heading(shown: &Output) -> String {
         out += &format!(": “{words}”");
     }
     out
-}
-
-/// Returns the line about tool definitions.
-fn tools_line(shown: &Output) -> String {
-    format!(
-        "tool definitions: {} tokens more in every prompt, before and after",
-        shown.tools_tokens
-    )
 }
 
 /// Describes a compaction in a sentence.
@@ -155,4 +142,43 @@ fn sentence(l: &CompactionLayout) -> String {
         );
     }
     out
+}
+
+/// Width of a side, characters: both fit into 80 columns.
+const SIDE: usize = 38;
+
+/// Returns the page, one strategy after the other.
+fn page(shown: &Output) -> String {
+    let tools = format!("tool definitions: {} tokens more", shown.tools_tokens);
+    let mut out = format!("{}\n{tools} in every prompt, before and after\n\n", heading(shown));
+    for row in &shown.strategies {
+        let own = match row.before_it {
+            None | Some(0) => String::new(),
+            Some(n) => format!(" (compacted {n}× by itself before)"),
+        };
+        let why = row.why.as_deref().map(|w| format!(": {w}")).unwrap_or_default();
+        let _ = writeln!(out, "{}{own}{why}", row.strategy);
+        for l in &row.compactions {
+            side_by_side(&mut out, l);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn side_by_side(out: &mut String, l: &CompactionLayout) {
+    let _ = writeln!(out, "{}", sentence(l));
+    let _ = writeln!(out, "{:<SIDE$} | {:<SIDE$}", "before", "after");
+    for i in 0..l.before.len().max(l.after.len()) {
+        let cell = |all: &[ContextBlock]| all.get(i).map(line).unwrap_or_default();
+        let row = format!("{:<SIDE$} | {}", cell(&l.before), cell(&l.after));
+        let _ = writeln!(out, "{}", row.trim_end());
+    }
+}
+
+/// Returns kind, form and tokens of a block, and the beginning of its text.
+fn line(p: &ContextBlock) -> String {
+    let start = p.text.chars().take(SIDE).map(|c| if c.is_control() { ' ' } else { c });
+    let text = format!("{} {} {}", p.name(), p.tokens, start.collect::<String>());
+    text.chars().take(SIDE).collect()
 }

@@ -78,10 +78,7 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
         }
         results.replay(&head, &text, name);
     }
-    match args.json {
-        true => super::print_json(&results.json())?,
-        false => super::print(&results.table())?,
-    }
+    super::print_either(args.json, &results.json(), || results.table())?;
     let [PassCount { passed, all }, _] = results.sums();
     if results.failures.is_empty() {
         Ok(())

@@ -1,33 +1,32 @@
 //! `ctxbench drive`: runs real agents on sessions and compares them with the strategies here.
 
-mod cases;
-mod tables;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::commands::output::escape;
 use anyhow::{Context, bail};
 use clap::ValueHint;
+use ctxbench_agents::drive::agent::{self, Agent};
+use ctxbench_agents::drive::record::RecordError;
+use ctxbench_agents::drive::{self, DriveFault, DriveOptions, DriveOutcome, Driven, Proxy, Repeat};
+use ctxbench_conform::shorten;
 use ctxbench_core::model::Model;
+use ctxbench_mock::summarise::Summariser;
+use ctxbench_os::{loopback, shutdown};
+use ctxbench_replay::run::{Plan, results};
 use ctxbench_reports::record::{Results, RunRecord};
-use ctxbench_reports::{self as reports, agreement};
+use ctxbench_reports::{self as reports, Artifact, agreement};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;
 use ctxbench_util::plural::pluralize;
+use serde_json::{Value, json};
 
-use self::cases::Cases;
 use super::corpus::load_all;
 use super::private;
 use super::run::{failed_rows, outputs, print_table, twice, where_to_look};
 use super::summarizer::OneSummarizer;
 use super::values::tokens;
-use ctxbench_agents::drive::agent::{self, Agent};
-use ctxbench_agents::drive::{self, DriveFault, DriveOptions, DriveOutcome, Proxy, Repeat};
-use ctxbench_mock::summarise::Summariser;
-use ctxbench_os::{loopback, shutdown};
-use ctxbench_replay::run::{Plan, results};
+use crate::commands::output::escape;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -120,16 +119,14 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
     agreement::tell_apart(&mut outcomes.iter_mut().flat_map(|o| &mut o.ours).collect::<Vec<_>>());
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());
-    let pages = tables::pages(&outcomes, &args.fault)?;
     let stored = reports::StoredResults::new(&all, &all.runs)?;
-    outputs::write(&args.out, &stored, &pages.files, is_private, None)?;
+    outputs::write(&args.out, &stored, &[drive_json(&outcomes)?], is_private, None)?;
     if args.json {
         super::print_data(&reports::results_text(&all)?)?;
     } else {
         print_table(&all, true, None)?;
-        if !pages.text.is_empty() {
-            super::print(&format!("\n{}", pages.text))?;
-        }
+        let mut repeated = outcomes.iter().filter(|o| !o.repeats.is_empty());
+        repeated.try_for_each(|o| super::print(&spread(o)))?;
         report!("{}", where_to_look(&args.out, true));
     }
     let failed = outcomes.iter().flat_map(|o| &o.repeats).filter(|r| !r.completed).count();
@@ -259,5 +256,105 @@ fn program(text: &str) -> Result<(String, PathBuf), String> {
             Ok((name.to_string(), PathBuf::from(path)))
         }
         _ => Err("NAME=PATH, such as codex=/opt/codex/bin/codex".into()),
+    }
+}
+
+/// Returns `drive.json`, the figures that only a drive has.
+fn drive_json(outcomes: &[DriveOutcome]) -> anyhow::Result<Artifact> {
+    let all: Vec<Value> = outcomes.iter().map(data).collect();
+    let text = serde_json::to_string_pretty(&all)? + "\n";
+    Ok(Artifact { file: "drive.json".into(), text })
+}
+
+/// Describes how far the runs of an agent differ.
+fn spread(o: &DriveOutcome) -> String {
+    let all: Vec<Repeat> =
+        std::iter::once(Repeat::from(&o.real)).chain(o.repeats.iter().copied()).collect();
+    let range = |of: fn(&Repeat) -> f64, decimals: usize| {
+        let least = all.iter().map(of).fold(f64::INFINITY, f64::min);
+        let most = all.iter().map(of).fold(0.0, f64::max);
+        format!("{least:.decimals$} to {most:.decimals$}")
+    };
+    let completed = all.iter().filter(|r| r.completed).count();
+    format!(
+        "{}: {} runs, {completed} completed: ${}, {} input tokens, {} requests; the row is the first",
+        o.real.strategy.label,
+        all.len(),
+        range(|r| r.usd, 4),
+        range(|r| r.input_tokens as f64, 0),
+        range(|r| r.requests as f64, 0)
+    )
+}
+
+fn data(o: &DriveOutcome) -> Value {
+    json!({
+        "session": o.real.scenario.id,
+        "program": o.real.strategy.program,
+        "row": o.real.strategy.label,
+        "model": o.real.model,
+        "window": o.real.window,
+        "status": o.real.status.word(),
+        "error": o.real.error,
+        "ours": o.ours.as_ref().map(|r| &r.strategy.label),
+        "beside": o.agreement(),
+        "refused": o.refused,
+        "failed_moves": o.failed,
+        "faults_that_never_struck": o.unused_faults,
+        "side_requests": o.asides,
+        "further_runs": o.repeats,
+    })
+}
+
+/// Cases written to a folder.
+struct Cases {
+    folder: PathBuf,
+    /// Number of cases that were recorded, also in vain.
+    all: usize,
+    /// Number of cases that differ or could not be written.
+    wrong: usize,
+}
+
+impl Cases {
+    fn in_folder(folder: &Path) -> anyhow::Result<Cases> {
+        let name = || format!("--record {}: cannot be made a folder", folder.display());
+        std::fs::create_dir_all(folder).with_context(name)?;
+        Ok(Cases { folder: folder.to_path_buf(), all: 0, wrong: 0 })
+    }
+
+    /// Writes the case of a session and prints the outcome.
+    fn take(&mut self, session: &Scenario, driven: &Driven) {
+        let written = match driven.record(&session.id, &self.folder) {
+            Ok(written) => written,
+            Err(e) => {
+                let failed = usize::from(!matches!(e, RecordError::Impossible(_)));
+                self.all += failed;
+                self.wrong += failed;
+                report!("note: --record: {e}");
+                return;
+            }
+        };
+        self.all += 1;
+        let (path, verdict) = (written.path.display(), &written.verdict);
+        let (matched, expected) = (verdict.matched, verdict.expected);
+        report!("note: {path}: {matched} of {expected} requests are ours, {} bytes", written.bytes);
+        if let Some(d) = &verdict.difference {
+            self.wrong += 1;
+            let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
+            let (theirs, ours) = shorten(&d.expected, &d.got);
+            report!("  request {}{item}: {}\n  - {theirs}\n  + {ours}", d.request, d.what);
+        }
+    }
+
+    /// Returns an error message, or `None` if all cases agree.
+    fn differ(self) -> Option<String> {
+        let Cases { folder, all, wrong } = self;
+        let told = || {
+            format!(
+                "{wrong} of {all} recorded cases differ from our implementation: `ctxbench conform \
+                 {}` shows where",
+                folder.display()
+            )
+        };
+        (wrong > 0).then(told)
     }
 }

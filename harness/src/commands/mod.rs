@@ -53,7 +53,9 @@ use ctxbench_scenarios::{LoadError, Scenario};
 use ctxbench_strategies::descriptor::Product;
 use ctxbench_util::files;
 
-pub(crate) use output::{check_printed, print, print_data, print_json, print_with, write_stderr};
+pub(crate) use output::{
+    check_printed, print, print_data, print_either, print_json, print_with, write_stderr,
+};
 
 #[derive(Parser)]
 #[command(

@@ -53,6 +53,15 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_data(&serde_json::to_string_pretty(value)?)
 }
 
+/// Prints a value as JSON, or else the text for people.
+pub(crate) fn print_either(
+    as_json: bool,
+    value: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    if as_json { print_json(value) } else { print(&text()) }
+}
+
 /// Prints data while `write` produces it. `write` must end the last line itself.
 pub(crate) fn print_with(
     write: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,

@@ -19,7 +19,7 @@ use ctxbench_strategies::Spec;
 use super::specs::Chosen;
 use super::summarizer::CassetteFile;
 use super::values::{count, many, tokens, usd};
-use super::{CheckFailed, corpus, print, print_json};
+use super::{CheckFailed, corpus, print_either};
 use crate::choice::Choice;
 
 /// Assumed output of an answer, tokens.
@@ -128,7 +128,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> anyhow::Result<()> {
     let rows = specs.iter().filter_map(row).collect();
     let questions = chosen.iter().map(|c| c.question.clone()).collect();
     let found = Probe { model: args.model.clone(), questions, rows, notes };
-    if args.json { print_json(&found) } else { print(&found.to_text()) }
+    print_either(args.json, &found, || found.to_text())
 }
 
 /// Replays a session. A row that does not finish becomes a note.

@@ -1,11 +1,10 @@
 //! `ctxbench validate`: compares predicted tokens and cache reads with a recording's counters.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use ctxbench_core::usage::Ttl;
-use ctxbench_replay::validate::{PredictOptions, Validated, read, validate as compare};
+use ctxbench_replay::validate::{CauseTotal, PredictOptions, Validated, read, validate as compare};
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
 use ctxbench_util::files;
@@ -52,10 +51,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
         bad.extend(of_path(path, options, &mut all).unwrap_or_else(|e| vec![e]));
     }
     if !all.is_empty() {
-        match args.json {
-            true => super::print_json(&json(&all))?,
-            false => super::print(&table(&all, args))?,
-        }
+        super::print_either(args.json, &json(&all), || table(&all, args))?;
     }
     // All results were printed before the first error.
     super::first_error(bad)?;
@@ -74,7 +70,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
 }
 
 /// Adds the validated sessions of a path. Returns the errors of a named file, which must be a
-/// recording. A folder may contain other files.
+/// recording. A folder or an archive may contain other files.
 fn of_path(
     path: &Path,
     options: PredictOptions,
@@ -82,11 +78,12 @@ fn of_path(
 ) -> anyhow::Result<Vec<anyhow::Error>> {
     let shown = path.display().to_string();
     let through = input::is_pipe(path).then(|| input::piped(path)).transpose()?;
+    // The files of its subagents are separate recordings.
     let source = match &through {
         Some(bytes) => Source::of_bytes(bytes, &shown),
-        None => on_disk(path, &shown),
+        None => Source::at(path).called(&shown).alone(),
     };
-    let before = all.len();
+    let (before, mut met, mut bad) = (all.len(), 0, Vec::new());
     let mut add = |source: &Source<'_>, failed: &mut dyn FnMut(anyhow::Error)| {
         read(source, |one| match one {
             Ok(one) => {
@@ -97,79 +94,54 @@ fn of_path(
             Err(e) => failed(e.into()),
         });
     };
-    let mut skip = |e: anyhow::Error| report!("skipped: {e:#}");
-    let inside = inside(path, &source, &mut |source| match source {
-        Ok(source) => add(source, &mut skip),
-        Err(e) => skip(e.into()),
-    })?;
-    let mut bad = Vec::new();
-    match inside {
-        None => add(&source, &mut |e| bad.push(e)),
-        Some(files) if all.len() == before => {
-            let files = pluralize(files, "file");
-            bail!("{shown}: no recording with counters among {files} in it");
+    let mut inside = |source: Result<&Source<'_>, InputError>| {
+        met += 1;
+        let mut skip = |e: anyhow::Error| report!("skipped: {e:#}");
+        match source {
+            Ok(source) => add(source, &mut skip),
+            Err(e) => skip(e.into()),
         }
-        Some(_) => {}
+    };
+    if path.is_dir() && formats::detect(&Source::at(path)).is_none() {
+        for file in files::walk(path)?.iter().filter(|file| file.is_file()) {
+            let shown = file.display().to_string();
+            let source = Source::at(file).called(&shown).alone();
+            match members(&source, &mut inside) {
+                Ok(false) if may_be_recording(file, &source) => inside(Ok(&source)),
+                Ok(_) => {}
+                Err(e) => inside(Err(e)),
+            }
+        }
+    } else if !members(&source, &mut inside)? {
+        add(&source, &mut |e| bad.push(e));
+        return Ok(bad);
+    }
+    if all.len() == before {
+        bail!("{shown}: no recording with counters among {} in it", pluralize(met, "file"));
     }
     Ok(bad)
 }
 
-/// Returns the source of a file. The files of its subagents are separate recordings.
-fn on_disk<'a>(path: &'a Path, shown: &str) -> Source<'a> {
-    Source::at(path).called(shown).alone()
-}
-
-type TakeSource<'a> = dyn FnMut(Result<&Source<'_>, InputError>) + 'a;
-
-/// Passes the possible recordings in a folder or an archive to `take`, and returns their number.
-/// `None` if the source is a single recording.
-fn inside(
-    path: &Path,
+/// Passes the possible recordings in an archive to `take`. Returns `false` if the source is not an
+/// archive, or is an archive that is a single recording.
+fn members(
     source: &Source<'_>,
-    take: &mut TakeSource<'_>,
-) -> anyhow::Result<Option<usize>> {
-    if !path.is_dir() || formats::detect(&Source::at(path)).is_some() {
-        return Ok(members(source, take)?);
-    }
-    let mut met = 0;
-    for file in files::walk(path)?.iter().filter(|file| file.is_file()) {
-        let shown = file.display().to_string();
-        let source = on_disk(file, &shown);
-        met += match members(&source, take) {
-            Ok(Some(members)) => members,
-            Ok(None) if !may_be_recording(file, &source) => 0,
-            Ok(None) => {
-                take(Ok(&source));
-                1
-            }
-            Err(e) => {
-                take(Err(e));
-                1
-            }
-        };
-    }
-    Ok(Some(met))
-}
-
-/// Passes the possible recordings in an archive to `take`, and returns their number. `None` if the
-/// source is not an archive, or is an archive that is a single recording.
-fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usize>, InputError> {
+    take: &mut dyn FnMut(Result<&Source<'_>, InputError>),
+) -> Result<bool, InputError> {
     // The reader reports unreadable files.
     let is_archive = |head: Head| head.members.is_some() && formats::detect_head(&head).is_none();
     if !source.head().is_ok_and(is_archive) {
-        return Ok(None);
+        return Ok(false);
     }
-    let Some(archive) = source.archive()? else { return Ok(None) };
-    let mut met = 0;
+    let Some(archive) = source.archive()? else { return Ok(false) };
     for name in archive.names() {
         match archive.member(name) {
-            Ok(member) if !may_be_recording(Path::new(name), &member) => continue,
+            Ok(member) if !may_be_recording(Path::new(name), &member) => {}
             Ok(member) => take(Ok(&member.alone())),
             Err(e) => take(Err(e)),
         }
-        met += 1;
     }
-    Ok(Some(met))
+    Ok(true)
 }
 
 fn may_be_recording(name: &Path, source: &Source<'_>) -> bool {
@@ -226,122 +198,80 @@ fn table(all: &[Validated], args: &ValidateArgs) -> String {
 }
 
 fn file(out: &mut String, v: &Validated) {
-    let _ = writeln!(out, "{} ({})", v.file, v.format);
-    let _ = writeln!(out, "  route         {}: {}", v.route, v.route_evidence);
-    let _ = writeln!(
-        out,
-        "  calls         {}, compared {}, exactly right {} = {} (the bare law read = read + write \
-         before: {})",
-        v.calls,
-        v.compared,
-        v.exact,
-        share(v.exact, v.compared),
-        share(v.law, v.compared)
-    );
+    *out += &format!("{} ({})\n", v.file, v.format);
+    let mut row = |name: &str, text: String| *out += &format!("  {name:<14}{text}\n");
+    row("route", format!("{}: {}", v.route, v.route_evidence));
+    let (exact, law) = (share(v.exact, v.compared), share(v.law, v.compared));
+    let right = format!("compared {}, exactly right {} = {exact}", v.compared, v.exact);
+    let bare = format!("(the bare law read = read + write before: {law})");
+    row("calls", format!("{}, {right} {bare}", v.calls));
     if v.near > v.exact {
-        let _ = writeln!(
-            out,
-            "                {} hit within four steps of the prediction = {}",
-            v.near,
-            share(v.near, v.compared)
-        );
+        let near = share(v.near, v.compared);
+        row("", format!("{} hit within four steps of the prediction = {near}", v.near));
     }
     if v.size_unknown > 0 {
-        let _ = writeln!(
-            out,
-            "                {} more right but for the size of the system part, which shows there \
-             for the first time",
-            v.size_unknown
-        );
+        let but =
+            "more right but for the size of the system part, which shows there for the first time";
+        row("", format!("{} {but}", v.size_unknown));
     }
-    let _ = writeln!(
-        out,
-        "  read          predicted {:>12}   counters {:>12}   {}",
-        v.read_predicted,
-        v.read_actual,
-        ratio(v.read_predicted, v.read_actual)
-    );
-    if let (Some(p), Some(a)) = (v.write_predicted, v.write_actual) {
-        let _ =
-            writeln!(out, "  written       predicted {p:>12}   counters {a:>12}   {}", ratio(p, a));
+    let both = |predicted: u64, actual: u64| {
+        let ratio = predicted as f64 / actual as f64;
+        let ratio = if actual == 0 { "n/a".into() } else { format!("{ratio:.4}") };
+        format!("predicted {predicted:>12}   counters {actual:>12}   {ratio}")
+    };
+    row("read", both(v.read_predicted, v.read_actual));
+    if let (Some(predicted), Some(actual)) = (v.write_predicted, v.write_actual) {
+        row("written", both(predicted, actual));
     }
     let c = &v.cost;
     if v.compared > c.unpriced_calls {
-        let unpriced = if c.unpriced_calls > 0 {
-            format!("; {} without a price list left out", pluralize(c.unpriced_calls, "call"))
-        } else {
-            String::new()
+        let left_out = pluralize(c.unpriced_calls, "call");
+        let unpriced = match c.unpriced_calls {
+            0 => String::new(),
+            _ => format!("; {left_out} without a price list left out"),
         };
-        let _ = writeln!(
-            out,
-            "  input cost    predicted {:.4} USD   counters {:.4} USD   {:+.2} %{unpriced}",
-            c.predicted_usd,
-            c.counters_usd,
-            100.0 * (c.predicted_usd / c.counters_usd.max(f64::MIN_POSITIVE) - 1.0)
-        );
+        let (predicted, counters) = (c.predicted_usd, c.counters_usd);
+        let off = 100.0 * (predicted / counters.max(f64::MIN_POSITIVE) - 1.0);
+        let usd = format!("predicted {predicted:.4} USD   counters {counters:.4} USD");
+        row("input cost", format!("{usd}   {off:+.2} %{unpriced}"));
     }
-    misses(out, v);
+    match v.misses.len() {
+        0 => row("misses", "none".into()),
+        n => {
+            let usd: f64 = v.causes.values().map(|c| c.usd).sum();
+            row("misses", format!("{n}, {usd:.4} USD more than reads from the cache"));
+            misses(out, v);
+        }
+    }
     counts(out, v);
     out.push('\n');
 }
 
-fn ratio(predicted: u64, actual: u64) -> String {
-    if actual == 0 { "n/a".into() } else { format!("{:.4}", predicted as f64 / actual as f64) }
-}
-
 fn misses(out: &mut String, v: &Validated) {
-    if v.misses.is_empty() {
-        let _ = writeln!(out, "  misses        none");
-        return;
-    }
-    let usd: f64 = v.causes.values().map(|c| c.usd).sum();
-    let _ = writeln!(
-        out,
-        "  misses        {}, {usd:.4} USD more than reads from the cache",
-        v.misses.len()
-    );
     let mut causes: Vec<_> = v.causes.iter().collect();
     causes.sort_by(|a, b| b.1.usd.total_cmp(&a.1.usd).then(a.0.cmp(b.0)));
-    for (cause, total) in causes {
-        let _ = writeln!(
-            out,
-            "    {:<20} {:>5} × {:>10} tokens not read {:>10.4} USD",
-            cause.name(),
-            total.misses,
-            total.tokens,
-            total.usd
-        );
+    for (cause, CauseTotal { misses, tokens, usd }) in causes {
+        let tokens = format!("{tokens:>10} tokens not read {usd:>10.4} USD");
+        *out += &format!("    {:<20} {misses:>5} × {tokens}\n", cause.name());
     }
     for m in &v.misses {
         let gap = m.gap_s.map_or("n/a".into(), |s| format!("{s:.0} s"));
         let right = if m.predicted { "predicted" } else { "NOT predicted" };
         let usd = m.usd.map_or("n/a".into(), |usd| format!("{usd:.4} USD"));
-        let _ = writeln!(
-            out,
-            "    line {:<6} after {gap:<8} left {:>8} read {:>8} predicted {:>8}   {usd:>10}   \
-             {right}   {}: {}",
-            m.line,
-            m.left,
-            m.read,
-            m.predicted_read,
-            m.cause.name(),
-            m.evidence
-        );
+        let left =
+            format!("left {:>8} read {:>8} predicted {:>8}", m.left, m.read, m.predicted_read);
+        let why = format!("{right}   {}: {}", m.cause.name(), m.evidence);
+        *out += &format!("    line {:<6} after {gap:<8} {left}   {usd:>10}   {why}\n", m.line);
     }
 }
 
 fn counts(out: &mut String, v: &Validated) {
     let b = &v.bias;
-    if b.calls == 0 {
-        return;
+    if b.calls > 0 {
+        let added = pluralize(b.calls, "call");
+        let ratio = b.ratio.map_or("n/a".to_string(), |x| format!("{x:.3}"));
+        let tokens = format!("{ratio} ({} ÷ {} tokens)", b.provider, b.ours);
+        *out += "  token counts  provider ÷ ours (o200k) over what ";
+        *out += &format!("{added} added: {tokens}\n");
     }
-    let f = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.3}"));
-    let _ = writeln!(
-        out,
-        "  token counts  provider ÷ ours (o200k) over what {} added: {} ({} ÷ {} tokens)",
-        pluralize(b.calls, "call"),
-        f(b.ratio),
-        b.provider,
-        b.ours
-    );
 }

@@ -64,8 +64,9 @@ fn agree(driven: &Driven, most_pct: f64) {
         );
         for name in ["input, tokens", "cost, USD"] {
             let figures = beside["figures"].as_array().expect("figures");
-            let figure = figures.iter().find(|f| f["pair"] == name).expect("a figure");
-            let off = figure["difference_pct"].as_f64().expect("a difference");
+            let figure = figures.iter().find(|f| f["what"] == name).expect("a figure");
+            let [real, ours] = ["real", "ours"].map(|of| figure[of].as_f64().expect("a number"));
+            let off = 100.0 * (ours / real - 1.0);
             assert!(off.abs() <= most_pct, "{pair}: {name} differs by {off:+.2} %");
         }
     }

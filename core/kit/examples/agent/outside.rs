@@ -1,15 +1,11 @@
 //! The agent's environment: prompts, a connection to a provider, and a tool.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use ctxbench_core::compaction::text_argument;
-use ctxbench_core::request::ErrorKind;
-use ctxbench_core::{
-    Action, Host, Incoming, ModelError, Part, Reply, Request, ToolCall, async_trait,
-};
+use ctxbench_core::Host;
+use ctxbench_core::prelude::*;
 use ctxbench_kit::checkpoint::{EditCheckpoints, Snapshots};
 use ctxbench_provider::wire;
 use http_body_util::{BodyExt, Full};

@@ -5,10 +5,7 @@
 //! The remaining budget is the last block of a request, after every breakpoint, and is not part of
 //! the conversation, so the next request does not repeat it.
 
-use std::sync::Arc;
-
-use ctxbench_core::compaction::ephemeral_block;
-use ctxbench_core::{Block, BlockKind, Request, Role};
+use ctxbench_core::prelude::*;
 
 /// Returns the tag after each tool result, with used and remaining tokens
 /// (docs/sources/anthropic-api.md §2.5).

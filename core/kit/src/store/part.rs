@@ -1,11 +1,8 @@
 //! Stored parts: a kind and a JSON object.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use ctxbench_core::block::Media;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::prelude::*;
 
 pub(super) const TOOL_RESULT: &str = "tool_result";
 

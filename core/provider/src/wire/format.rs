@@ -2,11 +2,9 @@
 //! a provider share an [`ApiFormat`].
 
 use std::fmt;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, Media};
 use ctxbench_core::model::Model;
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
+use ctxbench_core::prelude::*;
 use serde_json::{Map, Value};
 use thiserror::Error;
 

@@ -8,12 +8,10 @@ use crate::prompt::Prompt;
 use crate::wire::{
     ALL, Wire, WireError, anthropic, for_model, gemini, openai_chat, openai_responses,
 };
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
-use ctxbench_core::model::{Model, catalogue, find};
-use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, ModelError, Reply, Request, ServerEdit, StopReason, Thread,
-    Tools,
-};
+use ctxbench_core::{Block, BlockKind, Draft, Role, Model, ModelError, Reply, Request, StopReason};
+use ctxbench_core::block::{CallRef, Media, MessageId};
+use ctxbench_core::model::{catalogue, find};
+use ctxbench_core::request::{Applied, ClearInputs, ClearTrigger, ServerEdit, Thread, Tools};
 use ctxbench_core::usage::Ttl;
 
 const ANTHROPIC: Wire = &anthropic::WIRE;

@@ -22,7 +22,6 @@ pub mod record;
 mod replay_strategy;
 mod scratch;
 mod template;
-mod unclassified;
 mod version;
 
 use std::collections::BTreeMap;
@@ -32,8 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctxbench_core::model;
-use ctxbench_core::{Model, Part, Reply};
+use ctxbench_core::{model, Model, Part, Reply};
 use ctxbench_provider::Prompt;
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_session::Session;

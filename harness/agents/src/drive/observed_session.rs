@@ -2,14 +2,11 @@
 //! user's messages as it sent them. Our implementation runs on this session for comparison.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use ctxbench_core::block::MessageId;
 use ctxbench_core::engine::Fixed;
-use ctxbench_core::{Block, BlockKind, Draft, Part, Role};
+use ctxbench_core::prelude::*;
 use ctxbench_provider::{Item, Prompt};
-use ctxbench_session::fact::Fact;
-use ctxbench_session::{Entry, Session, UserEntry};
+use ctxbench_session::{Fact, Entry, Session, UserEntry};
 
 use super::Driven;
 use super::agent::Purpose;

@@ -1,22 +1,25 @@
 //! The two rows of a drive: the agent's, and that of our implementation on the session that the
 //! agent saw.
 
-use ctxbench_core::model::Model;
+use ctxbench_core::{Role, Model};
+use ctxbench_mock::summarise::Summariser;
+use ctxbench_os::block_on;
+use ctxbench_replay::{Options, not_run};
 use ctxbench_reports::agreement::compared;
 use ctxbench_reports::record::{Agreement, Counterpart, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::Spec;
+use ctxbench_util::cut::cut;
 use ctxbench_util::plural::pluralize;
 use serde::Serialize;
 
 use super::agent::{Agent, Purpose};
 use super::director::Exchange;
-use super::observed_session::Extent;
-use super::{Aside, Driven, observed_session, replay_strategy, unclassified};
-use ctxbench_mock::summarise::Summariser;
-use ctxbench_os::block_on;
-use ctxbench_replay::{Options, not_run};
+use super::observed_session::{Extent, work};
+use super::plan::DrivePlan;
+use super::{Aside, Driven, observed_session, replay_strategy, words};
+use crate::quotes::contains_summary;
 
 #[derive(Debug, Default)]
 pub struct DriveOutcome {
@@ -208,9 +211,45 @@ impl Driven {
         }
         // Our implementation has known request types.
         if self.strategy.is_none()
-            && let Some(note) = unclassified::note(&self.agent, &self.plan, &self.exchanges)
+            && let Some(note) = unclassified(&self.agent, &self.plan, &self.exchanges)
         {
             add_note(real, note);
         }
     }
+}
+
+/// Length of the excerpt, characters.
+const EXCERPT_CHARS: usize = 60;
+
+/// Returns a note about such requests.
+fn unclassified(agent: &Agent, plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
+    let rules = agent.side.iter().filter(|s| s.purpose == Purpose::Work);
+    let described: Vec<&str> = rules.filter_map(|s| s.last.as_deref()).collect();
+    let says = plan.messages().map(|(_, words)| words.trim());
+    let says: Vec<&str> = says.filter(|words| !words.is_empty()).collect();
+    let summaries = exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
+    let summaries = summaries.filter_map(|e| e.outcome.as_ref().ok());
+    let summaries: Vec<&str> = summaries.map(|r| words(r).trim()).collect();
+    let is_unknown = |text: &str| {
+        let is_known = says.iter().chain(&described).any(|known| text.contains(known))
+            || summaries.iter().any(|s| contains_summary(text, s));
+        !text.trim().is_empty() && !is_known
+    };
+    let ends = work(exchanges).filter_map(|(_, prompt)| {
+        let last = prompt.items.last()?;
+        let of_user = last.role == Role::User && last.is_text();
+        of_user.then(|| last.text()).filter(|text| is_unknown(text))
+    });
+    let ends: Vec<&str> = ends.collect();
+    let whole = ends.first()?.trim();
+    let first = cut(whole, EXCERPT_CHARS);
+    let n = ends.len();
+    let (requests, end, they) = match n {
+        1 => ("request", "ends", "it is a side request"),
+        _ => ("requests", "end", "they are side requests"),
+    };
+    Some(format!(
+        "{n} {requests} of its work {end} with an unknown text (“{first}”); if {they}, add a [[side]] \
+         rule to its description; if a call ends its turn, an [end] table"
+    ))
 }

@@ -5,11 +5,9 @@
 //! session reaches a path or a command.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use ctxbench_core::compaction::text_argument;
 use ctxbench_core::compaction::tools::is_edit;
-use ctxbench_core::{Action, Millis, Part, ToolCall};
+use ctxbench_core::prelude::*;
 use ctxbench_session::{AssistantEntry, Entry, Session};
 
 use super::agent::{Agent, Edit, ShellTool};

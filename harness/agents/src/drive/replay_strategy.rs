@@ -5,17 +5,10 @@
 //! the agent: a summary if it contains one that the model wrote.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 
-use async_trait::async_trait;
-use ctxbench_core::block::{BlockForm, MessageId, Origin};
-use ctxbench_core::host::Event;
+use ctxbench_core::prelude::*;
 use ctxbench_core::settings::Settings;
-use ctxbench_core::strategy::Unsupported;
-use ctxbench_core::{
-    Block, BlockKind, CompactionKind, Draft, Engine, Flow, Incoming, ModelError, Phase, Request,
-    Role, Strategy, tokens,
-};
+use ctxbench_core::tokens;
 use ctxbench_provider::{Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::{

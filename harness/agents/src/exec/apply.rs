@@ -1,10 +1,8 @@
 //! Applies an answer to `context` to the conversation.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
-use std::sync::Arc;
 
-use ctxbench_core::block::{BlockForm, MessageId, Origin, is_system};
-use ctxbench_core::{Block, BlockKind, CompactionKind, Draft, Engine, Part, Role};
+use ctxbench_core::prelude::*;
 use ctxbench_strategies::names::intern;
 use serde_json::json;
 use serde_json::value::RawValue;

@@ -1,13 +1,8 @@
 //! Calls of the program while it answers: completions, token counts, and log messages.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Event;
 use ctxbench_core::model;
-use ctxbench_core::request::{ModelError, Phase, Reply, StopReason, Tools};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Tools;
 use ctxbench_provider::wire;
 use ctxbench_util::serde_error;
 use serde_json::value::RawValue;

@@ -1,9 +1,6 @@
 //! Converts between blocks and messages in the dialect of a program.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origins, Role};
-use ctxbench_core::request::Request;
+use ctxbench_core::prelude::*;
 use ctxbench_provider::Item;
 use ctxbench_provider::wire::{self, Wire};
 use serde::Deserialize;

@@ -1,11 +1,8 @@
 //! A program that filters the tool results of another strategy, such as a tool that shortens shell
 //! output.
 
-use async_trait::async_trait;
-use ctxbench_core::block::MessageId;
-use ctxbench_core::host::RewindMode;
-use ctxbench_core::strategy::{Manual, ReplyFlow, Standing, Unsupported};
-use ctxbench_core::{Draft, Engine, Flow, Incoming, Millis, ModelError, Reply, Request, Strategy};
+use ctxbench_core::prelude::*;
+use ctxbench_core::strategy::Standing;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::{

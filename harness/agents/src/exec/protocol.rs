@@ -1,12 +1,9 @@
 //! Messages of the protocol, version 1: docs/exec.md.
 
 use std::fmt;
-use std::sync::Arc;
 
-use ctxbench_core::block::Block;
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::request::{ErrorKind, ModelError};
-use ctxbench_core::usage::{Ttl, Usage};
+use ctxbench_core::prelude::*;
+use ctxbench_core::usage::Ttl;
 use ctxbench_util::cut::cut;
 use ctxbench_util::serde_error;
 use serde::de::value::SeqAccessDeserializer;

@@ -1,12 +1,9 @@
 //! A running program, and the conversation as it knows it: messages with ids and their blocks.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use ctxbench_core::block::MessageId;
-use ctxbench_core::host::Task;
+use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
-use ctxbench_core::{Block, Phase, Request};
 use serde_json::{Map, Value};
 
 use super::dialect::Dialect;

@@ -1,17 +1,10 @@
 //! Implements [`Strategy`] with calls to a program.
 
-use async_trait::async_trait;
-use std::sync::Arc;
-
-use ctxbench_core::block::{MessageId, Origin};
-use ctxbench_core::host::Event;
+use ctxbench_core::Model;
 use ctxbench_core::model::Prices;
-use ctxbench_core::strategy::{PASSING_RETRIES, ReplyFlow, Unsupported, again_if_passing};
+use ctxbench_core::prelude::*;
+use ctxbench_core::strategy::PASSING_RETRIES;
 use ctxbench_core::usage::Ttl;
-use ctxbench_core::{
-    Block, BlockKind, Draft, Engine, Flow, Incoming, Millis, Model, ModelError, Phase, Reply,
-    Request, StopReason, Strategy, Usage,
-};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{self, Dialect, NAMES};

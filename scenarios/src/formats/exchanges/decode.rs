@@ -7,9 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::formats::prelude::*;
-use ctxbench_core::block::{BlockKind, Draft};
-use ctxbench_core::request::Reply;
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 use ctxbench_provider::wire::{Wire, event_data};
 use ctxbench_provider::{Prompt, WireError};
 use serde_json::value::{RawValue, to_raw_value};

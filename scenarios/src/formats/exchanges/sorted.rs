@@ -10,9 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::content::Part;
-use ctxbench_core::request::Reply;
+use ctxbench_core::prelude::*;
 
 use super::seen::{ExchangeView, Exchanges, Placed};
 

@@ -9,15 +9,14 @@ use ctxbench_conform::case::{
 use ctxbench_conform::record::{
     CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
 };
-use ctxbench_core::{BlockKind, Part, request};
-use ctxbench_provider::Item;
+use ctxbench_core::{BlockKind, Part, Role, request};
+use ctxbench_provider::{Item, Prompt};
+use ctxbench_util::hash::sha256;
 use serde_json::Value;
 
 use super::events::{self, SentTexts};
 use super::mask::Mask;
-use super::rows;
 use crate::drive::{Driven, Exchange, Purpose, words};
-use ctxbench_util::hash::sha256;
 
 /// Maximum length of a text that a case contains instead of its hash, bytes.
 const MAX_TEXT_BYTES: usize = 200;
@@ -43,7 +42,7 @@ pub(super) fn build(
                 summary: e.purpose == Purpose::Summary,
                 label: e.label.as_deref(),
                 overflowed: e.outcome.as_ref().is_err_and(|e| e.is_overflow()),
-                pieces: rows::pieces(e.prompt.as_ref()?, recording.texts_apart, &said),
+                pieces: pieces(e.prompt.as_ref()?, recording.texts_apart, &said),
             })
         })
         .collect();
@@ -356,6 +355,50 @@ fn sent(item: &Item) -> &str {
     let opaque = item.opaque.as_deref();
     let opaque = opaque.filter(|_| item.kind == BlockKind::Compaction && item.text.is_empty());
     opaque.unwrap_or(item.text())
+}
+
+/// Minimum length of a message that is searched for in a longer text, bytes. Shorter ones match by
+/// chance.
+const MIN_WITHIN_BYTES: usize = 16;
+/// Length of the beginning by which a truncated message is recognised, bytes.
+const BEGINNING: usize = 200;
+
+/// Returns the pieces of a request. With `apart` every text of a message is a separate piece. `said`
+/// are the messages of the user.
+fn pieces<'a>(prompt: &'a Prompt, apart: bool, said: &[&str]) -> Vec<CasePiece<'a>> {
+    let text = |i: &Item| i.is_text();
+    let together = |a: &Item, b: &Item| {
+        let one = a.message == b.message && a.role == b.role && a.role != Role::Assistant;
+        !apart && one && text(a) && text(b)
+    };
+    // Some APIs send an empty text along with calls.
+    let silent = |g: &&[Item]| matches!(g, [one] if one.text().is_empty() && text(one));
+    let groups = prompt.items.chunk_by(together).filter(|g| !silent(g));
+    let piece = |items: &'a [Item]| {
+        let first = &items[0];
+        // All texts that are not the model's are the user's in a case.
+        let kind = match first.kind {
+            BlockKind::Base | BlockKind::Context => BlockKind::User,
+            kind => kind,
+        };
+        // Some APIs send results of tools in the role of the user.
+        let role = if kind == BlockKind::Output { Role::Tool } else { first.role };
+        let texts: Vec<&str> = items.iter().map(Item::text).collect();
+        let of_user = kind == BlockKind::User && role == Role::User;
+        let said = !of_user || texts.iter().any(|text| contains_message(text, said));
+        CasePiece { role, kind, texts, items, said }
+    };
+    groups.map(piece).collect()
+}
+
+/// Returns whether a text is a message of the user, or contains or truncates one.
+fn contains_message(text: &str, said: &[&str]) -> bool {
+    said.iter().any(|words| {
+        text.trim() == *words
+            || (words.len() >= MIN_WITHIN_BYTES && text.contains(words))
+            || (words.len() > BEGINNING
+                && text.contains(&words[..words.floor_char_boundary(BEGINNING)]))
+    })
 }
 
 #[cfg(test)]

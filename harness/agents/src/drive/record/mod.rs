@@ -7,7 +7,6 @@ mod case;
 mod events;
 mod file;
 mod mask;
-mod rows;
 
 use std::path::{Path, PathBuf};
 
