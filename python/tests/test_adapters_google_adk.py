@@ -67,6 +67,11 @@ class GoogleAdkTest(unittest.TestCase):
         shown = bench.ask("turn", request_tokens=500)
         self.assertEqual((shown[0], shown[-2:]), ("what was", [None, "one"]))
 
+    def test_the_text_of_a_free_form_call_is_its_input(self) -> None:
+        bench = Bench(GoogleAdk)
+        bench.add(user("go"), *use("a", "done", "apply_patch", "*** Begin Patch"))
+        self.assertEqual(bench.ask("step"), ["go", None, "done"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -81,6 +81,15 @@ test('excluded tools are left alone', options, async () => {
   });
 });
 
+test('the text of a free-form call is its input', options, async () => {
+  const patch = calls('a', 'apply_patch');
+  patch.tool_calls[0].function.arguments = '*** Begin Patch';
+  const harness = await begin('context-editing', { 'keep.messages': 0 }, { scale: 0.001 });
+  const list = [user('go'), patch, result('a', 'x'.repeat(500)), says('done')];
+  const { keep } = await harness.context(list);
+  assert.deepEqual(keep, ['m1', 'm2', { id: 'm3', message: result('a', '[cleared]') }, 'm4']);
+});
+
 // What the documentation says otherwise than the library does.
 
 test('context editing changes the state, not only what the model sees', options, async () => {

@@ -120,7 +120,7 @@ class GoogleAdk(Strategy):
         for call in m.get("tool_calls") or []:
             function = call["function"]
             self.names[call["id"]] = function["name"]
-            args = json.loads(function["arguments"] or "{}")
+            args = arguments(function["arguments"])
             asked = types.FunctionCall(id=call["id"], name=function["name"], args=args)
             parts.append(types.Part(function_call=asked))
         return Event(
@@ -148,6 +148,14 @@ def plain(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(p.get("text") or "" for p in content)
+
+
+def arguments(text: str) -> dict[str, Any]:
+    """Arguments of a call; a text that is no JSON, as of a free-form tool, is `input`."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return {"input": text}
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import {
   keep, run, type ChatMessage, type Context, type Session, type Strategy,
 } from '../index.js';
 
+type Call = NonNullable<ChatMessage['tool_calls']>[number];
 type Built = (options: any, scale: number, model: BaseChatModel) => any;
 
 const MIDDLEWARE: Record<string, Built> = {
@@ -114,7 +115,10 @@ export class LangChain implements Strategy<ChatMessage> {
   private toTheirs(message: ChatMessage): BaseMessage {
     const known = this.theirs.get(message);
     if (known) return known;
-    const one = coerceMessageLikeToMessage({ ...message, content: message.content ?? '' } as any);
+    const tool_calls = message.tool_calls?.map((call) => (
+      { ...call, function: { ...call.function, arguments: argumentsOf(call) } }));
+    const content = message.content ?? '';
+    const one = coerceMessageLikeToMessage({ ...message, content, tool_calls } as any);
     this.theirs.set(message, one);
     return one;
   }
@@ -134,7 +138,7 @@ function toOurs(one: BaseMessage, ours: Map<BaseMessage, ChatMessage>): ChatMess
       // Middleware may clear the arguments of a call; the text of the others stays as it is.
       const tool_calls = before.tool_calls?.map((call, at) => {
         const args = JSON.stringify(one.tool_calls?.[at]?.args);
-        return args === JSON.stringify(JSON.parse(call.function.arguments))
+        return args === argumentsOf(call)
           ? call
           : { ...call, function: { ...call.function, arguments: args } };
       });
@@ -142,6 +146,15 @@ function toOurs(one: BaseMessage, ours: Map<BaseMessage, ChatMessage>): ChatMess
     }
   }
   return { role: one.type === 'ai' ? 'assistant' : 'user', content };
+}
+
+/** Arguments of a call as short JSON; a text that is none, as of a free-form tool, is `input`. */
+function argumentsOf({ function: { arguments: text } }: Call): string {
+  try {
+    return JSON.stringify(JSON.parse(text || '{}'));
+  } catch {
+    return JSON.stringify({ input: text });
+  }
 }
 
 /** `{'trigger.tokens': 9}` is `{trigger: {tokens: 9}}`. */
