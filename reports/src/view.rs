@@ -310,9 +310,16 @@ pub(crate) fn heading(results: &Results) -> String {
     let parts = [
         fmt::one_line(&results.generator),
         model + &window.unwrap_or_default(),
-        fmt::pluralize(distinct(|r| &r.strategy.label).len(), "strategy"),
+        strategies(&results.runs),
     ];
     parts.join(" · ")
+}
+
+/// Number of strategies that are no controls, in words.
+pub(crate) fn strategies(runs: &[RunRecord]) -> String {
+    let rows = runs.iter().filter(|r| r.strategy.standing != Standing::Control);
+    let labels: BTreeSet<&str> = rows.map(|r| &*r.strategy.label).collect();
+    fmt::pluralize(labels.len(), "strategy")
 }
 
 /// Names and parameters of the modelled figures.

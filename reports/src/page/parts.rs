@@ -17,13 +17,12 @@ use crate::{fmt, metrics, view};
 /// Title of the page: how many strategies ran on which sessions.
 pub(super) fn title(results: &Results) -> String {
     let sessions: BTreeSet<&str> = results.runs.iter().map(|r| &*r.scenario.id).collect();
-    let strategies: BTreeSet<&str> = results.runs.iter().map(|r| &*r.strategy.label).collect();
     let models: Vec<String> = view::models(results).into_iter().map(fmt::one_line).collect();
     let on = match sessions.first() {
         Some(only) if sessions.len() == 1 => fmt::one_line(only),
         _ => fmt::sessions(sessions.len()),
     };
-    format!("{} on {on}, {}", fmt::pluralize(strategies.len(), "strategy"), models.join(", "))
+    format!("{} on {on}, {}", view::strategies(&results.runs), models.join(", "))
 }
 
 /// What the page was made from: the program, a hash of the sessions, and on request their names, the
