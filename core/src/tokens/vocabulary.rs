@@ -28,12 +28,13 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     bytes[4 * at..].first_chunk().map_or(0, |n| u32::from_le_bytes(*n))
 }
 
-impl Vocabulary {
-    pub(super) const O200K: Vocabulary =
-        Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bin")));
-    pub(super) const CL100K: Vocabulary =
-        Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.bin")));
+/// The vocabularies, in the order of [`Encoding`](super::Encoding).
+pub(super) static ALL: [Vocabulary; 2] = [
+    Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bin"))),
+    Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.bin"))),
+];
 
+impl Vocabulary {
     const fn read(bytes: &'static [u8]) -> Vocabulary {
         let (head, rest) = bytes.split_at(8);
         let tokens = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
