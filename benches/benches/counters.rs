@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ctxbench_benches::Material;
-use ctxbench_core::tokens::{bytes_div4_up, count_uncached, utf16_div4_round};
+use ctxbench_core::tokens::{Encoding, bytes_div4_up, count_uncached, utf16_div4_round};
 
 const BYTES: usize = 16_384;
 
 type Counter = (&'static str, fn(&str) -> u64);
 
-const COUNTERS: [Counter; 3] =
-    [("bytes-div-4", bytes_div4_up), ("utf16-div-4", utf16_div4_round), ("o200k", count_uncached)];
+const COUNTERS: [Counter; 3] = [
+    ("bytes-div-4", bytes_div4_up),
+    ("utf16-div-4", utf16_div4_round),
+    ("o200k", |text| count_uncached(text, Encoding::O200k)),
+];
 
 fn counters(c: &mut Criterion) {
     for (name, count) in COUNTERS {

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::words::{self, words};
+use super::words::words;
 use super::{Encoding, seen};
 
 fn difference(text: &str) -> Option<String> {
-    let o200k: Vec<&str> = words(text, words::o200k).collect();
-    let cl100k: Vec<&str> = words(text, words::cl100k).collect();
+    let o200k: Vec<&str> = words(text, Encoding::O200k).collect();
+    let cl100k: Vec<&str> = words(text, Encoding::Cl100k).collect();
     let both = [
         (Encoding::O200k, tiktoken_rs::o200k_base_singleton(), o200k),
         (Encoding::Cl100k, tiktoken_rs::cl100k_base_singleton(), cl100k),

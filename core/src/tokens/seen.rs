@@ -3,9 +3,8 @@
 
 use std::cell::RefCell;
 
-use super::vocabulary::{CL100K, O200K, Vocabulary};
-use super::words::{self, words};
-use super::{Encoding, content_hash};
+use super::words::words;
+use super::{Encoding, content_hash, vocabulary};
 
 /// Number of slots per thread, a power of two; 16 bytes each.
 const SLOTS: usize = 1 << 16;
@@ -22,18 +21,7 @@ thread_local! {
 }
 
 pub(super) fn count(text: &str, of: Encoding) -> u64 {
-    match of {
-        Encoding::O200k => counted(text, of, &O200K, words::o200k),
-        Encoding::Cl100k => counted(text, of, &CL100K, words::cl100k),
-    }
-}
-
-fn counted(
-    text: &str,
-    of: Encoding,
-    vocabulary: &Vocabulary,
-    end: impl Fn(&str, usize) -> usize,
-) -> u64 {
+    let vocabulary = &vocabulary::ALL[of as usize];
     COUNTED.with_borrow_mut(|slots| {
         if slots.is_empty() {
             slots.resize(SLOTS, Slot::default());
@@ -47,6 +35,6 @@ fn counted(
             }
             slot.tokens
         };
-        words(text, end).map(count).sum()
+        words(text, of).map(count).sum()
     })
 }

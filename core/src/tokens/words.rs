@@ -4,23 +4,26 @@
 //! An expression is a list of alternatives, and the first match wins. [`o200k`] and [`cl100k`] are
 //! these lists in order; comments give the result where an alternative backtracks.
 
+use super::Encoding;
 use super::classes::Class;
 
-/// Splits a text into words, with the function that returns the end of the word at a position. Joined,
-/// they are the text.
-pub(super) fn words(text: &str, end: impl Fn(&str, usize) -> usize) -> impl Iterator<Item = &str> {
+/// Splits a text into words. Joined, they are the text.
+pub(super) fn words(text: &str, of: Encoding) -> impl Iterator<Item = &str> {
     let mut start = 0;
     std::iter::from_fn(move || {
         (start < text.len()).then(|| {
             let from = start;
-            start = end(text, from);
+            start = match of {
+                Encoding::O200k => o200k(text, from),
+                Encoding::Cl100k => cl100k(text, from),
+            };
             &text[from..start]
         })
     })
 }
 
 /// Returns the end of the word at `from`, which is before the end of the text.
-pub(super) fn o200k(text: &str, from: usize) -> usize {
+fn o200k(text: &str, from: usize) -> usize {
     let Some((first, len)) = Class::at(text, from) else { return text.len() };
     // [^\r\n\p{L}\p{N}]? then letters, then (?i:'s|'t|'re|'ve|'m|'ll|'d)?
     let led = first.leads().then_some(from + len);
@@ -38,22 +41,22 @@ pub(super) fn o200k(text: &str, from: usize) -> usize {
 }
 
 /// Returns the end of the word at `from`, which is before the end of the text.
-pub(super) fn cl100k(text: &str, from: usize) -> usize {
+fn cl100k(text: &str, from: usize) -> usize {
     let Some((first, len)) = Class::at(text, from) else { return text.len() };
     let short = from + contraction(text, from);
     let start = if first.leads() { from + len } else { from };
     let letters = run(text, start, Class::is_letter);
+    let blank = run(text, from, Class::is_space);
     match first {
         _ if short > from => short,
         // [^\r\n\p{L}\p{N}]?+\p{L}++
         _ if letters > start => letters,
         // \p{N}{1,3}+
         Class::Number => up_to_three(text, from),
-        // ` ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
-        _ => signs(text, from, b"\r\n").unwrap_or_else(|| {
-            let end = run(text, from, Class::is_space);
-            if end == text.len() { end } else { blanks(text, from) }
-        }),
+        // \s++$
+        _ if blank == text.len() => blank,
+        // ` ?[^\s\p{L}\p{N}]++[\r\n]*+`, then `\s*[\r\n]|\s+(?!\S)|\s`
+        _ => signs(text, from, b"\r\n").unwrap_or_else(|| blanks(text, from)),
     }
 }
 
@@ -95,7 +98,7 @@ fn contraction(text: &str, at: usize) -> usize {
 
 /// Returns the end of a run of characters.
 #[inline]
-fn run(text: &str, from: usize, of: impl Fn(Class) -> bool) -> usize {
+fn run(text: &str, from: usize, mut of: impl FnMut(Class) -> bool) -> usize {
     let mut at = from;
     while let Some((_, len)) = Class::at(text, at).filter(|(class, _)| of(*class)) {
         at += len;
@@ -104,14 +107,8 @@ fn run(text: &str, from: usize, of: impl Fn(Class) -> bool) -> usize {
 }
 
 fn up_to_three(text: &str, from: usize) -> usize {
-    let mut at = from;
-    for _ in 0..3 {
-        match Class::at(text, at) {
-            Some((Class::Number, len)) => at += len,
-            _ => break,
-        }
-    }
-    at
+    let mut left = 0..3;
+    run(text, from, |class| class == Class::Number && left.next().is_some())
 }
 
 /// ` ?[^\s\p{L}\p{N}]+`, then any of `follow`.

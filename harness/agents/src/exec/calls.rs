@@ -58,10 +58,10 @@ impl Exec {
         let known = self.state.blocks().collect::<Vec<_>>();
         blocks.extend(side.into_iter().map(|b| quotes::with_quotes(b, &known)));
         let phase = if asked.background { Phase::Background } else { self.phase };
-        let tools = matches!(asked.tools, ToolChoice::Session(true));
+        let tools = matches!(asked.tools, Some(ToolChoice::Session(true)));
         let mut request = s.summary_request(phase, blocks, tools);
         let mut called = None;
-        if let ToolChoice::Own(tools) = asked.tools {
+        if let Some(ToolChoice::Own(tools)) = asked.tools {
             let wire = wire::for_model(&s.model);
             request.tools = Tools::new(
                 &wire.tool_definitions(&tools.iter().map(|t| json!(t)).collect::<Vec<_>>()),

@@ -239,8 +239,7 @@ pub(super) fn clipped(text: &str) -> String {
 pub(super) struct Complete {
     pub(super) messages: Vec<Box<RawValue>>,
     pub(super) system: Option<Value>,
-    #[serde(default)]
-    pub(super) tools: ToolChoice,
+    pub(super) tools: Option<ToolChoice>,
     pub(super) max_tokens: Option<u64>,
     #[serde(default)]
     pub(super) model: ModelChoice,
@@ -254,12 +253,6 @@ pub(super) enum ToolChoice {
     Session(bool),
     /// Those of the program. The model calls the first.
     Own(Vec<OwnTool>),
-}
-
-impl Default for ToolChoice {
-    fn default() -> ToolChoice {
-        ToolChoice::Session(false)
-    }
 }
 
 impl<'de> Deserialize<'de> for ToolChoice {
