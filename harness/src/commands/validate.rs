@@ -131,8 +131,16 @@ fn inside(
     if !path.is_dir() || formats::detect(&Source::at(path)).is_some() {
         return Ok(members(source, take)?);
     }
+    let (mut whole, mut unread) = (Vec::new(), Ok(()));
+    let is_other = |below: &Path| {
+        let is_recording = formats::detect(&Source::at(below)).is_some();
+        whole.extend(is_recording.then(|| below.to_path_buf()));
+        !is_recording
+    };
+    let files = files::walk_into(path, is_other, |e| unread = Err(e));
+    unread?;
     let mut met = 0;
-    for file in files::walk(path)?.iter().filter(|file| file.is_file()) {
+    for file in whole.iter().chain(files.iter().filter(|file| file.is_file())) {
         let shown = file.display().to_string();
         let source = on_disk(file, &shown);
         met += match members(&source, take) {
