@@ -41,7 +41,7 @@ pub struct SessionSummary {
     pub cost_usd: Option<f64>,
     /// Remarks about calls that are priced as those of another model, or that have no price.
     pub cost_notes: Vec<String>,
-    /// True if calls without counters or prices are not in the cost.
+    /// True if calls without counters or prices are not in the cost, or outputs only as stubs.
     pub cost_is_minimum: bool,
     #[serde(skip)]
     calls: Vec<BilledCall>,
@@ -82,7 +82,9 @@ impl SessionSummary {
         let is_any_uncounted = entries.clone().any(is_uncounted);
         let tokens_are_counted = billed > 0 && !is_any_uncounted;
         let uncounted = is_any_uncounted && !entries.any(is_told);
-        let cost_is_minimum = uncounted || priced.len() < calls.len();
+        let mut usages = session.entries.iter().filter_map(|e| call(e)?.0);
+        let has_stubs = usages.any(|u| u.output_estimate.is_some());
+        let cost_is_minimum = uncounted || has_stubs || priced.len() < calls.len();
         let uncounted = uncounted.then(|| UNCOUNTED.to_string());
         let notes = remarks.into_iter().chain(uncounted);
         SessionSummary {

@@ -21,7 +21,8 @@ pub(super) fn base_name(recorded: &str) -> String {
 }
 
 /// Returns a name without one thing that programs add to it: a provider before a colon
-/// (`openai:gpt-5-mini`), or at the end an effort or a stage (`gpt-5-mini-high`, `gemini-2.5-pro-preview`).
+/// (`openai:gpt-5-mini`), or at the end an effort, a stage or a day
+/// (`gpt-5-mini-high`, `gemini-2.5-pro-preview`, `grok-4-0709`).
 pub(super) fn with_less(name: &str) -> Option<&str> {
     const ADDED: [&str; 8] =
         ["minimal", "low", "medium", "high", "xhigh", "none", "thinking", "preview"];
@@ -34,7 +35,9 @@ pub(super) fn with_less(name: &str) -> Option<&str> {
     // `claude` alone is no model.
     rest.find(|c: char| c == '-' || c.is_ascii_digit())?;
     let is_day = word.len() == 2 && word.bytes().all(|b| b.is_ascii_digit());
-    (ADDED.contains(&word) || is_day && rest.contains("-preview") || rest.ends_with("-preview"))
+    let is_date = word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit()) && word[..2] <= *"12";
+    let is_preview = is_day && rest.contains("-preview") || rest.ends_with("-preview");
+    (ADDED.contains(&word) || is_date || is_preview)
         .then_some(rest)
 }
 

@@ -42,7 +42,7 @@ fn find_as_it_is(name: &str) -> Option<&'static Model> {
     let exact = unlisted::exact(name).or_else(|| unlisted::exact(name.rsplit('/').next()?));
     match listed_in(name).or_else(|| claude(name)) {
         Some(listed) => exact.filter(|m| m.prices != listed.prices).or(Some(listed)),
-        None => exact.or_else(|| preview_of(name)).or_else(|| unlisted::named(name)),
+        None => exact.or_else(|| variant_of(name)).or_else(|| unlisted::named(name)),
     }
 }
 
@@ -63,10 +63,13 @@ fn claude(name: &str) -> Option<&'static Model> {
     catalogue().iter().find(|m| *m.name == *name).or_else(|| unlisted::named(&name))
 }
 
-/// Finds a model of Google, which lists most of them as previews, by its name without that word.
-fn preview_of(name: &str) -> Option<&'static Model> {
-    let preview = format!("{}-preview", bare(name).strip_prefix("gemini-").map(|_| name)?);
-    listed_in(&preview).or_else(|| unlisted::named(&preview))
+/// Finds a model by its name without the last word: most of Google's are listed as previews, and xAI's
+/// reason unless their name denies it.
+fn variant_of(name: &str) -> Option<&'static Model> {
+    let (family, _) = bare(name).split_once('-')?;
+    let word = [("gemini", "preview"), ("grok", "reasoning")].into_iter().find(|w| w.0 == family)?.1;
+    let whole = format!("{name}-{word}");
+    listed_in(&whole).or_else(|| unlisted::named(&whole))
 }
 
 /// Returns whether a recorded model, listed or not, keeps the thinking of earlier turns.
@@ -143,6 +146,9 @@ mod tests {
             ("gemini-3-pro", "vertex_ai/gemini-3-pro-preview", (2.0, 0.2, 12.0)),
             ("google/gemini-3.1-pro", "gemini-3.1-pro-preview", (2.0, 0.2, 12.0)),
             ("gemini-3-flash", "gemini-3-flash-preview", (0.5, 0.05, 3.0)),
+            ("x-ai/grok-4-fast", "azure_ai/grok-4-fast-reasoning", (0.2, 0.2, 0.5)),
+            // A day without its year.
+            ("grok-4-0709", "azure_ai/grok-4", (3.0, 3.0, 15.0)),
         ] {
             let m = find_recorded(recorded).unwrap();
             let p = &m.prices;

@@ -47,7 +47,8 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         true => (0, read.steps),
         false => (read.uncounted, read.counted),
     };
-    let CounterReading { requests, compactions, stubs, estimate_usd, .. } = read;
+    let stubs = read.about_stubs();
+    let CounterReading { requests, compactions, estimate_usd, .. } = read;
     let sum = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).sum::<u64>();
     let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
     let cost_usd = requests.iter().map(|r| r.cost_usd).sum();
@@ -56,14 +57,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let within = |r: &RequestRecord| compactions.iter().any(|c| c.before_tokens == r.input_tokens);
     let is_own = |r: &&RequestRecord| r.purpose == Purpose::Sample || within(r);
     let own = requests.iter().filter(|r| r.agent.is_none()).filter(is_own);
-    let mut remarks = Vec::new();
-    if stubs > 0 {
-        remarks.push(format!(
-            "dollars are a lower bound: {stubs} of {} counted outputs are the stub from the start \
-             of a stream; about ${estimate_usd:.3} with the visible output",
-            requests.len()
-        ));
-    }
+    let mut remarks = Vec::from_iter(stubs);
     if uncounted > 0 {
         remarks.push(ctxbench_reports::uncounted(uncounted as u64));
     }
@@ -151,7 +145,7 @@ pub type BilledCall = (Option<u64>, Option<f64>);
 pub fn bill(session: &Session, hashes: &[Option<u64>]) -> (Vec<BilledCall>, Vec<String>) {
     let elsewhere = BTreeSet::new();
     let read = CounterReading::of_calls(session, models::own(session), &elsewhere, hashes);
-    let remarks = read.about_prices().collect();
+    let remarks = read.about_stubs().into_iter().chain(read.about_prices()).collect();
     (read.bill, remarks)
 }
 
@@ -280,6 +274,17 @@ impl<'a> CounterReading<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Returns a remark about outputs of which only a stub is counted.
+    fn about_stubs(&self) -> Option<String> {
+        let (stubs, all, usd) = (self.stubs, self.requests.len(), self.estimate_usd);
+        (stubs > 0).then(|| {
+            format!(
+                "dollars are a lower bound: {stubs} of {all} counted outputs are the stub from the \
+                 start of a stream; about ${usd:.3} with the visible output"
+            )
+        })
     }
 
     /// Returns remarks about calls that do not cost the list price of their model.

@@ -103,7 +103,15 @@ fn of_path(
         }
     };
     if path.is_dir() && formats::detect(&Source::at(path)).is_none() {
-        for file in files::walk(path)?.iter().filter(|file| file.is_file()) {
+        let (mut whole, mut unread) = (Vec::new(), Ok(()));
+        let is_other = |below: &Path| {
+            let is_recording = formats::detect(&Source::at(below)).is_some();
+            whole.extend(is_recording.then(|| below.to_path_buf()));
+            !is_recording
+        };
+        let files = files::walk_into(path, is_other, |e| unread = Err(e));
+        unread?;
+        for file in whole.iter().chain(files.iter().filter(|file| file.is_file())) {
             let shown = file.display().to_string();
             let source = Source::at(file).called(&shown).alone();
             match members(&source, &mut inside) {

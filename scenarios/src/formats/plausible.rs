@@ -86,18 +86,22 @@ pub(super) fn add_hidden_compactions(items: &mut Vec<Located>, file: &str) -> Op
     /// Smallest fall in tokens; the program also clears old results.
     const LEAST_FALL: u64 = 50_000;
     let (mut before, mut hidden) = (0, Vec::new());
-    for (at, item) in items.iter().enumerate() {
-        match &item.entry {
-            Entry::Assistant(a) if a.agent.is_none() => {
-                let Some(prompt) = a.usage.as_ref().map(RecordedUsage::prompt) else { continue };
-                if prompt < before / 2 && before - prompt >= LEAST_FALL {
-                    hidden.push((at, before, prompt));
-                }
-                before = prompt;
-            }
-            Entry::RecordedCompaction(_) | Entry::Clear => before = 0,
-            _ => {}
+    let prompt_of = |(at, item): (usize, &Located)| match &item.entry {
+        Entry::Assistant(a) if a.agent.is_none() => {
+            Some((at, a.usage.as_ref()?.prompt())).filter(|(_, prompt)| *prompt > 0)
         }
+        Entry::RecordedCompaction(_) | Entry::Clear => Some((at, 0)),
+        _ => None,
+    };
+    let mut prompts = items.iter().enumerate().filter_map(prompt_of).peekable();
+    while let Some((at, prompt)) = prompts.next() {
+        let has_fallen = prompt > 0 && prompt < before / 2 && before - prompt >= LEAST_FALL;
+        // A small request between two large ones is another conversation's.
+        if has_fallen && prompts.peek().is_some_and(|(_, next)| *next >= before) {
+            continue;
+        }
+        hidden.extend(has_fallen.then_some((at, before, prompt)));
+        before = prompt;
     }
     let &(at, from, to) = hidden.first()?;
     let line = items[at].line;

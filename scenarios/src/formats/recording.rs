@@ -34,9 +34,10 @@ pub struct Recording {
     pub prefix_tokens: Option<u64>,
     /// Whether the file is the record of a subagent. Its messages then form the session.
     pub of_subagent: bool,
-    /// First line that is not a JSON object, with the reason. Calls next to a lost line cannot be
-    /// compared.
-    pub broken: Option<(usize, String)>,
+    /// Whether the program, or its user, also takes content out of prompts without a compaction.
+    pub drops_content: bool,
+    /// Lines that are lost: they are no JSON objects.
+    pub broken: Vec<usize>,
     pub beside: Vec<PathBuf>,
     /// Warnings about lines that cannot be read.
     pub warnings: Vec<String>,
@@ -50,7 +51,7 @@ impl Recording {
     /// Leaves out what stands on a line, with a warning.
     pub(super) fn leave_out(&mut self, file: &str, line: usize, what: String) {
         self.warnings.push(format!("{file}:{line}: {what}; left out"));
-        self.broken.get_or_insert((line, what));
+        self.broken.push(line);
     }
 
     /// Notes that the document breaks off on a line.

@@ -28,7 +28,7 @@ pub(super) fn put_together(
     file: &str,
 ) -> Result<Loaded, InputError> {
     let Recording { steps, id, title, context_window, of_subagent, version, .. } = recording;
-    let Recording { mut warnings, left_out, prefix_tokens, .. } = recording;
+    let Recording { mut warnings, left_out, prefix_tokens, drops_content, .. } = recording;
     warnings.extend(left_out);
     let mut unknown = BTreeMap::new();
     let given_up = given_up(&steps);
@@ -39,7 +39,7 @@ pub(super) fn put_together(
     }
     warnings.extend(wrong_counters(steps.iter().chain(&given_up), file));
     let mut builder =
-        SessionBuilder { warnings, start: start(&steps), prefix_tokens, ..Default::default() };
+        SessionBuilder { warnings, start: start(&steps), prefix_tokens, drops_content, ..Default::default() };
     for step in steps {
         builder.agent = step.agent.clone().filter(|_| !of_subagent);
         builder.step(step);
@@ -209,6 +209,8 @@ struct SessionBuilder {
     start: Option<i64>,
     /// Tokens of system prompt and tools that the recording lacks.
     prefix_tokens: Option<u64>,
+    /// Whether prompts that fall tell of no compaction.
+    drops_content: bool,
     /// Places of the calls whose reply is known and no part of the session.
     aside: HashSet<usize>,
 }
@@ -428,8 +430,7 @@ impl SessionBuilder {
         self.warnings.extend(plausible::drop_zero_counters(&mut self.items, file));
         let (items, aside) = (&mut self.items, &self.aside);
         self.warnings.extend(plausible::drop_impossible_counters(&header, items, aside, file));
-        if format != "aider" {
-            // Aider's user takes files out of the chat at will.
+        if !self.drops_content {
             self.warnings.extend(plausible::add_hidden_compactions(&mut self.items, file));
         }
         bounds::clamp_all(&mut header, &mut self.items, file, &mut self.warnings);

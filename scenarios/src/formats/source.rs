@@ -101,9 +101,14 @@ impl<'a> Source<'a> {
         &self.name
     }
 
+    /// Returns the file name without folders and the extension of its compression.
+    fn file_name(&self) -> &str {
+        unpacked(self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name))
+    }
+
     /// Returns the file name without the extension. It is the id of a session that has none.
     pub fn stem(&self) -> &str {
-        let name = unpacked(self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name));
+        let name = self.file_name();
         let name = name.strip_suffix(".json").filter(|n| n.ends_with(".traj")).unwrap_or(name);
         match name.rsplit_once('.') {
             Some((stem, _)) if !stem.is_empty() => stem,
@@ -202,7 +207,7 @@ impl<'a> Source<'a> {
     }
 
     pub fn head(&self) -> Result<Head, InputError> {
-        let name = unpacked(&self.name).to_string();
+        let name = self.file_name().to_string();
         let mut head = Head { name, whole: true, ..Head::default() };
         if let Some(folder) = self.disk_path().filter(|p| p.is_dir()) {
             let name = |e: fs::DirEntry| e.file_name().to_string_lossy().into_owned();

@@ -25,6 +25,7 @@ use ctxbench_session::{AssistantEntry, Entry, RecordedUsage, Surcharge};
 use ctxbench_util::plural::pluralize;
 
 use crate::billing::call_hashes;
+use crate::recorded::about_prices;
 use crate::{models, recording};
 use owner::{owner, server};
 use text_index::TextIndex;
@@ -467,8 +468,10 @@ impl<'a> ContentReader<'a> {
                 b.peak_tokens.cmp(&a.peak_tokens).then_with(by_usd)
             });
         }
+        let about = about_prices(&scenario.session, None);
         let mut notes = Vec::new();
-        if self.unpriced > 0 {
+        notes.extend(about.iter().map(|remark| format!("Dollars: {remark}.")));
+        if about.is_empty() && self.unpriced > 0 {
             let calls = pluralize(self.unpriced, "call");
             notes.push(format!("{calls} without a known price cost nothing here."));
         }

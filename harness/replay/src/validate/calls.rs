@@ -100,20 +100,19 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Returns the calls of a recording. A broken line is an error, because calls around it would
-    /// be compared incorrectly. A truncated last line is not an error.
+    /// Returns the calls of a recording. A call after a lost line has a note.
     pub(super) fn from_recording(
         format: &'static str,
         recording: &Recording,
         file: &str,
     ) -> Result<Calls, InputError> {
-        if let Some((line, what)) = recording.broken.clone() {
-            let expected = "one JSON object per line, as the program wrote it";
-            return Err(wrong(file, line, what, expected));
-        }
         let id = recording.id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
         let mut b = CallBuilder::default();
+        let mut lost = recording.broken.iter().peekable();
         for step in recording.steps.iter().filter(|s| s.view != View::Session) {
+            while let Some(line) = lost.next_if(|line| **line < step.line) {
+                b.note(*line, of(step), NoteKind::Uncounted, "the line cannot be read");
+            }
             b.step(step)
                 .map_err(|what| wrong(file, step.line, what, "a number of tokens, 0 or more"))?;
         }
@@ -140,6 +139,11 @@ impl Calls {
 }
 
 const MAIN: &str = "main";
+
+/// Returns the conversation of a step.
+fn of(step: &RecordingStep) -> &str {
+    step.agent.as_deref().unwrap_or(MAIN)
+}
 
 #[derive(Clone, Copy)]
 enum NodeKind {
@@ -179,7 +183,7 @@ impl CallBuilder {
     /// Adds a step. An error names an invalid counter.
     fn step(&mut self, step: &RecordingStep) -> Result<(), String> {
         let stamp = step.stamp.as_deref().and_then(millis);
-        let conversation = step.agent.as_deref().unwrap_or(MAIN);
+        let conversation = of(step);
         let mut stands = NodeKind::Other;
         match &step.what {
             StepKind::Link | StepKind::System(_) | StepKind::Tools(_) | StepKind::Unknown(_) => {}
@@ -192,9 +196,9 @@ impl CallBuilder {
                 p.counted.add(count(pieces));
                 p.last_stamp = stamp.or(p.last_stamp);
             }
-            StepKind::Note { kind, text } => self.note(step, conversation, *kind, text),
+            StepKind::Note { kind, text } => self.note(step.line, conversation, *kind, text),
             StepKind::Cleared => {
-                self.note(step, conversation, NoteKind::Edit, "the conversation was cleared");
+                self.note(step.line, conversation, NoteKind::Edit, "the conversation was cleared");
             }
             StepKind::Compaction(_) => {
                 let p = self.pending.entry(conversation.to_string()).or_default();
@@ -220,8 +224,8 @@ impl CallBuilder {
     }
 
     /// Adds a note for the next call of a conversation.
-    fn note(&mut self, step: &RecordingStep, conversation: &str, kind: NoteKind, text: &str) {
-        let note = Note { kind, line: step.line, text: text.to_string() };
+    fn note(&mut self, line: usize, conversation: &str, kind: NoteKind, text: &str) {
+        let note = Note { kind, line, text: text.to_string() };
         self.pending.entry(conversation.to_string()).or_default().notes.push(note);
     }
 
@@ -236,7 +240,7 @@ impl CallBuilder {
         let Some(response) = &reply.response else { return Ok(()) };
         let counters = match &reply.counters {
             Err(why) => {
-                self.note(step, conversation, NoteKind::Uncounted, why);
+                self.note(step.line, conversation, NoteKind::Uncounted, why);
                 self.node(step, step.stamp.as_deref().and_then(millis), NodeKind::Other);
                 return Ok(());
             }

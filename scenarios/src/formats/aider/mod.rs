@@ -138,7 +138,8 @@ impl Chat {
         let mut stamp = time::normal(&self.started);
         let name = source.stem().trim_start_matches('.');
         let id = Some(format!("{name}-{}", digits(&self.started)));
-        let mut out = Recording { id, ..Recording::default() };
+        // The user takes files out of the chat at will.
+        let mut out = Recording { id, drops_content: true, ..Recording::default() };
         // The two files write time stamps differently.
         let prompt = stamp.as_deref().and_then(time::millis);
         let prompt = prompt.and_then(|at| requests.iter().find(|(t, _)| *t >= at));

@@ -69,6 +69,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let left: HashSet<usize> =
         conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
     lines::note_branches(left.len(), "line", file, &mut out);
+    out.left_out.extend(beside(&conversations.lines).map(|told| format!("{file}: {told}")));
     let requests = requests(&conversations.lines);
     let mut reader = TranscriptReader { out, requests, ..TranscriptReader::default() };
     for spoken in conversations.lines {
@@ -86,6 +87,30 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let alone = compactions::summaries(&mut out.steps);
     out.left_out.extend(alone.map(|why| format!("{file}: {why}")));
     Recording { route: ids.route(), ..out }
+}
+
+/// Returns notes on what lines tell that is no part of the conversation: subagents whose own files are
+/// missing, and results that the program cleared.
+fn beside(lines: &[Spoken]) -> impl Iterator<Item = String> {
+    let is_told = |spoken: &&Spoken| {
+        let by = str_of(&spoken.line.object, "toolUseID").unwrap_or_default();
+        str_of(&spoken.line.object, "type") == Some("progress") && by.starts_with("agent_msg_")
+    };
+    let is_missing = lines.iter().all(|spoken| spoken.agent.is_none());
+    let told = lines.iter().filter(is_told).count();
+    let told = (is_missing && told > 0).then(|| {
+        format!("{told} × message of a subagent whose own file is missing; not in the bill")
+    });
+    let is_clearing = |spoken: &&Spoken| is_microcompact(&spoken.line.object);
+    let cleared = lines.iter().filter(is_clearing).count();
+    let cleared = (cleared > 0).then(|| {
+        format!("{cleared} × the program cleared older results (microcompact); they are whole here")
+    });
+    told.into_iter().chain(cleared)
+}
+
+fn is_microcompact(o: &Map<String, Value>) -> bool {
+    str_of(o, "subtype") == Some("microcompact_boundary")
 }
 
 /// Returns the requests of replies that some lines name and others do not, by the message's id.
@@ -134,6 +159,7 @@ impl TranscriptReader {
         let (name, parent) = (string(o, "uuid"), string(o, "parentUuid"));
         let step = RecordingStep { name, parent, agent, ..step };
         self.note_version(&step, o);
+        self.out.drops_content |= is_microcompact(o);
         let unknown = match str_of(o, "type").unwrap_or_default() {
             "attachment" => unknown_attachment(o),
             "assistant"

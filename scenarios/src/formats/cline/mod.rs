@@ -40,7 +40,7 @@ pub(super) const FORMAT: Format = Format {
 const HISTORY: &str = "api_conversation_history.json";
 fn sniff(head: &Head) -> bool {
     let mut messages = head.value().as_array().into_iter().flatten();
-    unpacked(&head.name) == HISTORY
+    head.name == HISTORY
         || messages.any(|m| m.pointer("/modelInfo/modelId").is_some())
         || head.value()[0].as_object().is_some_and(ui::is_message)
         || sdk::is_session(head.value())

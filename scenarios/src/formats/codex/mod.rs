@@ -299,7 +299,7 @@ impl RolloutReader {
         let name = calls::name(totals, [0; 2]);
         self.count(at.clone(), record.named(&name, None, thread.as_deref()));
         // A line that is lost may have told the first totals.
-        let is_whole = self.out.broken.is_none() || thread.is_none() || self.own_from > 0;
+        let is_whole = self.out.broken.is_empty() || thread.is_none() || self.own_from > 0;
         let before = self.totals.replace(totals.clone()).or((!is_whole).then(Map::new));
         if let Some(record) = self.calls.uncounted(before.as_ref(), totals, self.tier.clone()) {
             let name = format!("{name} uncounted");
@@ -334,7 +334,7 @@ impl RolloutReader {
                     at.line
                 ));
                 // If no line was lost, it is a single call.
-                let is_whole = self.out.broken.is_none();
+                let is_whole = self.out.broken.is_empty();
                 reply.pieces.extend(is_whole.then_some(MessagePart::Opaque));
                 self.without_reply(at, reply);
             }

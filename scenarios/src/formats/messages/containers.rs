@@ -6,6 +6,7 @@ use super::super::json;
 use super::reader::is_message;
 use super::{MessageApi, is_answer, starts_with_message};
 use crate::formats::prelude::*;
+use ctxbench_provider::wire::{self, event_data};
 
 /// Members with a list of messages.
 const LISTS: &[&str] = &["messages", "input", "history", "conversation", "conversations", "items"];
@@ -116,6 +117,15 @@ fn object(
         for raw in ["response", "completion"].iter().filter_map(|k| members.raw(k)) {
             match (starts(raw, '{'), text("response")) {
                 (true, _) => object(&document.part(raw), reader, depth + 1)?,
+                (false, Some(stream)) if is_stream(&stream) => match whole(&stream) {
+                    Some(text) => {
+                        object(&Document { text: &text, ..*document }, reader, depth + 1)?;
+                    }
+                    None => {
+                        let what = "a stored stream that breaks off".to_string();
+                        reader.out.leave_out(document.file, line, what);
+                    }
+                },
                 (false, Some(words)) => {
                     let said = json!({"role": "assistant", "content": words});
                     said.as_object().into_iter().for_each(|m| reader.item(line, m));
@@ -125,6 +135,18 @@ fn object(
         }
     }
     Ok(())
+}
+
+/// Returns whether a text is a stream of events, as a server sends it.
+fn is_stream(text: &str) -> bool {
+    ["event:", "data:"].iter().any(|name| text.trim_start().starts_with(name))
+}
+
+/// Returns the answer that a stream of any wire tells.
+fn whole(stream: &str) -> Option<String> {
+    let events = event_data(&format!("{stream}\n\n"));
+    let bytes = wire::ALL.iter().find_map(|wire| (wire.assemble)(&events))?;
+    String::from_utf8(bytes).ok()
 }
 
 /// Adds the answer of the model with its counters.

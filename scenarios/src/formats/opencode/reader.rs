@@ -45,6 +45,7 @@ pub(super) fn recording(
     reader.session(stored);
     let OpenCodeReader { out, pruned, told, .. } = reader;
     if pruned > 0 {
+        out.drops_content = true;
         out.left_out.push(format!(
             "{pruned} outputs were cleared by the program in later requests; they are whole here"
         ));
@@ -174,6 +175,14 @@ impl OpenCodeReader<'_, '_> {
                 }),
                 ..RecordingReply::new(format!("{response} {n}"), pieces)
             };
+            if is_summary && info.contains_key("error") {
+                // It is paid, and nothing is cut.
+                self.open = None;
+                let (agent, view) = (self.agents.last().cloned(), View::Calls);
+                let what = StepKind::Reply(reply);
+                self.out.steps.push(RecordingStep { agent, view, what, ..step });
+                continue;
+            }
             if is_summary {
                 self.summary(step, reply);
                 continue;

@@ -27,7 +27,7 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
             Err(e) => {
                 let (what, line) = (format!("not an event ({e})"), e.line().max(1));
                 out.warnings.push(format!("{}:{line}: {what}; left out", source.name()));
-                out.broken.get_or_insert((number, what));
+                out.broken.push(number);
             }
         }
     }
