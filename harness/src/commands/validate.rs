@@ -70,7 +70,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
 }
 
 /// Adds the validated sessions of a path. Returns the errors of a named file, which must be a
-/// recording. A folder may contain other files.
+/// recording. A folder or an archive may contain other files.
 fn of_path(
     path: &Path,
     options: PredictOptions,
@@ -78,11 +78,12 @@ fn of_path(
 ) -> anyhow::Result<Vec<anyhow::Error>> {
     let shown = path.display().to_string();
     let through = input::is_pipe(path).then(|| input::piped(path)).transpose()?;
+    // The files of its subagents are separate recordings.
     let source = match &through {
         Some(bytes) => Source::of_bytes(bytes, &shown),
-        None => on_disk(path, &shown),
+        None => Source::at(path).called(&shown).alone(),
     };
-    let before = all.len();
+    let (before, mut met, mut bad) = (all.len(), 0, Vec::new());
     let mut add = |source: &Source<'_>, failed: &mut dyn FnMut(anyhow::Error)| {
         read(source, |one| match one {
             Ok(one) => {
@@ -93,79 +94,54 @@ fn of_path(
             Err(e) => failed(e.into()),
         });
     };
-    let mut skip = |e: anyhow::Error| report!("skipped: {e:#}");
-    let inside = inside(path, &source, &mut |source| match source {
-        Ok(source) => add(source, &mut skip),
-        Err(e) => skip(e.into()),
-    })?;
-    let mut bad = Vec::new();
-    match inside {
-        None => add(&source, &mut |e| bad.push(e)),
-        Some(files) if all.len() == before => {
-            let files = pluralize(files, "file");
-            bail!("{shown}: no recording with counters among {files} in it");
+    let mut inside = |source: Result<&Source<'_>, InputError>| {
+        met += 1;
+        let mut skip = |e: anyhow::Error| report!("skipped: {e:#}");
+        match source {
+            Ok(source) => add(source, &mut skip),
+            Err(e) => skip(e.into()),
         }
-        Some(_) => {}
+    };
+    if path.is_dir() && formats::detect(&Source::at(path)).is_none() {
+        for file in files::walk(path)?.iter().filter(|file| file.is_file()) {
+            let shown = file.display().to_string();
+            let source = Source::at(file).called(&shown).alone();
+            match members(&source, &mut inside) {
+                Ok(false) if may_be_recording(file, &source) => inside(Ok(&source)),
+                Ok(_) => {}
+                Err(e) => inside(Err(e)),
+            }
+        }
+    } else if !members(&source, &mut inside)? {
+        add(&source, &mut |e| bad.push(e));
+        return Ok(bad);
+    }
+    if all.len() == before {
+        bail!("{shown}: no recording with counters among {} in it", pluralize(met, "file"));
     }
     Ok(bad)
 }
 
-/// Returns the source of a file. The files of its subagents are separate recordings.
-fn on_disk<'a>(path: &'a Path, shown: &str) -> Source<'a> {
-    Source::at(path).called(shown).alone()
-}
-
-type TakeSource<'a> = dyn FnMut(Result<&Source<'_>, InputError>) + 'a;
-
-/// Passes the possible recordings in a folder or an archive to `take`, and returns their number.
-/// `None` if the source is a single recording.
-fn inside(
-    path: &Path,
+/// Passes the possible recordings in an archive to `take`. Returns `false` if the source is not an
+/// archive, or is an archive that is a single recording.
+fn members(
     source: &Source<'_>,
-    take: &mut TakeSource<'_>,
-) -> anyhow::Result<Option<usize>> {
-    if !path.is_dir() || formats::detect(&Source::at(path)).is_some() {
-        return Ok(members(source, take)?);
-    }
-    let mut met = 0;
-    for file in files::walk(path)?.iter().filter(|file| file.is_file()) {
-        let shown = file.display().to_string();
-        let source = on_disk(file, &shown);
-        met += match members(&source, take) {
-            Ok(Some(members)) => members,
-            Ok(None) if !may_be_recording(file, &source) => 0,
-            Ok(None) => {
-                take(Ok(&source));
-                1
-            }
-            Err(e) => {
-                take(Err(e));
-                1
-            }
-        };
-    }
-    Ok(Some(met))
-}
-
-/// Passes the possible recordings in an archive to `take`, and returns their number. `None` if the
-/// source is not an archive, or is an archive that is a single recording.
-fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usize>, InputError> {
+    take: &mut dyn FnMut(Result<&Source<'_>, InputError>),
+) -> Result<bool, InputError> {
     // The reader reports unreadable files.
     let is_archive = |head: Head| head.members.is_some() && formats::detect_head(&head).is_none();
     if !source.head().is_ok_and(is_archive) {
-        return Ok(None);
+        return Ok(false);
     }
-    let Some(archive) = source.archive()? else { return Ok(None) };
-    let mut met = 0;
+    let Some(archive) = source.archive()? else { return Ok(false) };
     for name in archive.names() {
         match archive.member(name) {
-            Ok(member) if !may_be_recording(Path::new(name), &member) => continue,
+            Ok(member) if !may_be_recording(Path::new(name), &member) => {}
             Ok(member) => take(Ok(&member.alone())),
             Err(e) => take(Err(e)),
         }
-        met += 1;
     }
-    Ok(Some(met))
+    Ok(true)
 }
 
 fn may_be_recording(name: &Path, source: &Source<'_>) -> bool {

@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use ctxbench_session::fact::FactKind;
-use ctxbench_session::gist;
+use ctxbench_session::{FactKind, gist};
 use serde_json::Value;
 
 use super::events::{FactReply, leaves};

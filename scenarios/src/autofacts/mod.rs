@@ -25,8 +25,7 @@ mod words;
 
 use std::collections::HashMap;
 
-use ctxbench_session::Session;
-use ctxbench_session::fact::{Fact, FactKind};
+use ctxbench_session::{Fact, FactKind, Session};
 
 use content::ContentWindow;
 use events::{Agent, FactEvent};

@@ -7,8 +7,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_session::fact::FactKind;
-use ctxbench_session::gist;
+use ctxbench_session::{FactKind, gist};
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::events::{Agent, By, FactEvent, FactReply, ShownText};

@@ -5,8 +5,7 @@
 use std::collections::HashSet;
 
 use axum::http::HeaderMap;
-use ctxbench_provider::Prompt;
-use ctxbench_provider::wire::Wire;
+use ctxbench_provider::{Prompt, Wire};
 use serde_json::Value;
 
 use super::echo::offered_tools;

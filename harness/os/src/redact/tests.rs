@@ -1,6 +1,5 @@
 use super::*;
-use ctxbench_session::fact::{Fact, FactKind};
-use ctxbench_session::{AssistantEntry, Entry, Header, UserEntry};
+use ctxbench_session::{AssistantEntry, Entry, Fact, FactKind, Header, UserEntry};
 use proptest::prelude::*;
 
 fn redacted(text: &str) -> String {

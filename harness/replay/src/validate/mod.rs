@@ -10,8 +10,7 @@ mod predict;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use ctxbench_core::model;
-use ctxbench_core::usage::Usage;
+use ctxbench_core::{Usage, model};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{InputError, formats};
 use serde::Serialize;
