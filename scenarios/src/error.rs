@@ -29,12 +29,7 @@ pub struct InputError {
 }
 
 impl InputError {
-    pub fn new(
-        line: usize,
-        what: impl Display,
-        expected: impl Display,
-        fix: impl Display,
-    ) -> InputError {
+    pub fn new(line: usize, what: impl Display, expected: impl Display, fix: impl Display) -> Self {
         let what = format!("{what}; expected {expected}; {fix}");
         InputError { file: String::new(), line, what }
     }

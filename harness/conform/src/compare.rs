@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use crate::RequestView;
 use crate::case::{Bytes, Case, CaseItem, CaseRequest, ContentForm, PartText, PriorSummary};
-use ctxbench_core::block::MessageId;
-use ctxbench_core::{Block, BlockKind, Request, Role};
+use ctxbench_core::prelude::*;
 use ctxbench_provider::wire;
 use ctxbench_util::cut::cut;
 use ctxbench_util::hash::sha256;

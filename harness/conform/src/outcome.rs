@@ -1,12 +1,11 @@
 //! Compares the end of a run with the outcome in its case.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::RequestView;
 use crate::case::{CaseCompaction, Outcome};
-use ctxbench_core::host::{Event, TimedEvent};
-use ctxbench_core::{BlockKind, Part};
+use ctxbench_core::host::TimedEvent;
+use ctxbench_core::prelude::*;
 use ctxbench_strategies::evidence::FileLists;
 
 use super::compare::{Difference, differs};

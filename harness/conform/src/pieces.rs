@@ -1,12 +1,10 @@
 //! Fixed pieces of every request, as fillers of the recorded sizes.
 
-use std::sync::Arc;
-
 use crate::case::{Case, FixedPiece, FixedText};
 use crate::text::filler_with_escapes;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId};
 use ctxbench_core::engine::Fixed;
-use ctxbench_core::request::{Purpose, Tools};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Tools;
 use serde_json::{Value, json};
 
 pub(super) fn fixed(case: &Case) -> Fixed {

@@ -6,10 +6,9 @@
 //! connection broke, sends the previous request again and is answered (also assumed).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::request::{ModelError, Reply, Thread};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Thread;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_provider::{Item, Prompt};
 

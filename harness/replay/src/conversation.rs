@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctxbench_core::host::{Event as Noted, TimedEvent};
-use ctxbench_core::request::{ErrorKind, Purpose};
-use ctxbench_core::{Block, Millis};
+use ctxbench_core::prelude::*;
 use ctxbench_reports::record::{
     BackgroundRecord, CompactionRecord, FactLife, FactRecord, IntegrityFailure, RequestRecord,
     RequestStatus, RewindRecord, Rule, Status, TriggerRecord,

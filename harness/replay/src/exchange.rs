@@ -1,10 +1,8 @@
 //! Content that a compaction removed from the context and added to it, with excerpts of the largest
 //! blocks.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::model::Counting;
+use ctxbench_core::prelude::*;
 use ctxbench_reports::record::{BlockText, EXCERPT, FactPlace, Portion, SUMMARY_TEXT};
 use ctxbench_util::cut::cut;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};

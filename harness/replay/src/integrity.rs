@@ -1,9 +1,7 @@
 //! Rules that every request must follow, checked on the blocks that the model would see.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::context::orphans;
+use ctxbench_core::prelude::*;
 use ctxbench_provider::wire::Wire;
 use ctxbench_reports::record::Rule;
 

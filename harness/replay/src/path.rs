@@ -1,11 +1,10 @@
 //! Recorded path of a session: actions from outside, and the replies and tool results of each turn.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use super::recording::text_of;
-use ctxbench_core::host::RewindMode;
-use ctxbench_core::{Action, Incoming, Millis, Model, Part, ToolCall};
+use ctxbench_core::Model;
+use ctxbench_core::prelude::*;
 use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 
 /// Time from the last reply of a turn to the next user message, ms, for a session without times. The

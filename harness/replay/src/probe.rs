@@ -1,14 +1,13 @@
 //! Questions about facts to a model that reads the contexts of replays.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
+use ctxbench_core::prelude::*;
 use ctxbench_core::tokens::content_hash;
-use ctxbench_core::{Block, BlockKind, Draft, Part, Role};
 use ctxbench_provider::{Item, Prompt, plain};
 use ctxbench_reports::probe::ProbeQuestion;
 use ctxbench_reports::record::FactRecord;
-use ctxbench_session::{Fact, Match, Entry, Session};
+use ctxbench_session::{Entry, Fact, Match, Session};
 
 use crate::facts::readable;
 use crate::options::Replayed;

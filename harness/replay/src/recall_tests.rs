@@ -20,7 +20,7 @@ use ctxbench_core::request::{Phase, Reply, Request};
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_reports::record::{FactPlace, FactRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
-use ctxbench_session::{FactKind, Entry, Session};
+use ctxbench_session::{Entry, FactKind, Session};
 use ctxbench_strategies::Spec;
 
 const LINES: &str = r#"{"type":"session","version":1,"id":"s"}

@@ -2,7 +2,7 @@
 //! what followed it. What a program kept verbatim without recording it is not known.
 
 use ctxbench_reports::record::{FactLife, FactMove, FactPlace, FactRecord};
-use ctxbench_session::{FactKind, Match, Entry, Session};
+use ctxbench_session::{Entry, FactKind, Match, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use crate::session_cache::SessionCache;

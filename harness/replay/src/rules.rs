@@ -2,11 +2,10 @@
 //! replays.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use ctxbench_core::compaction::file_path;
 use ctxbench_core::content::joined_text;
 use ctxbench_core::model::Model;
+use ctxbench_core::prelude::*;
 use ctxbench_reports::record::{AS_RECORDED, Status};
 use ctxbench_reports::rules::{Rule, RuleRequest, RuleRow, RuleState, RuleSurvival};
 use ctxbench_scenarios::Scenario;

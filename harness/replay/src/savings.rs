@@ -1,7 +1,7 @@
 //! Savings of each run against the reference; needs all finished runs.
 
-use ctxbench_core::{model, Usage};
 use ctxbench_core::strategy::Standing;
+use ctxbench_core::{Usage, model};
 use ctxbench_reports::cache_shares;
 use ctxbench_reports::record::{RequestRecord, RunRecord, Status, Summary};
 

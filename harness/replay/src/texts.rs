@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ctxbench_core::content::Part;
 use ctxbench_reports::record::{EXCERPT, FactLife};
-use ctxbench_session::{Session, Fact, FactKind};
+use ctxbench_session::{Fact, FactKind, Session};
 use ctxbench_util::cut::cut;
 use rapidhash::RapidHashMap;
 

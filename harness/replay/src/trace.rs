@@ -4,11 +4,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{Request, Thread};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Thread;
 use ctxbench_core::usage::Ttl;
 use ctxbench_reports::record::RequestRecord;
 use serde::Serialize;

@@ -14,6 +14,7 @@ use ctxbench_replay::{versions, Options, models};
 use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::recorded::about_prices;
 use ctxbench_replay::run::{Plan, all_cores};
+use ctxbench_replay::{Options, models, versions};
 use ctxbench_reports::advise::{
     Advice, Candidate, LeftOut, SettingChange, Tried, advise as judge, combinations, disagreement,
     effect, to_summary, to_text, write,
@@ -413,13 +414,9 @@ impl Candidates {
     }
 }
 
-fn of_product(
-    args: &AdviseArgs,
-    product: &Spec,
-    sessions: Vec<Scenario>,
-) -> anyhow::Result<Advice> {
+fn of_product(args: &AdviseArgs, product: &Spec, loaded: Vec<Scenario>) -> anyhow::Result<Advice> {
     let label = product.label();
-    let mut plan = plan(args, sessions, vec![product.clone()]);
+    let mut plan = plan(args, loaded, vec![product.clone()]);
     let mut runs = records(&plan);
     let mut recorded = plan.recorded();
     let effect = match recorded.is_empty() {

@@ -148,12 +148,8 @@ fn interrupt_message(record: Option<&Path>) -> String {
 }
 
 /// Drives one agent through one session. A failure becomes the result of its row.
-fn drive_one(
-    session: &Scenario,
-    (agent, options): &Ready,
-    cases: &mut Option<Cases>,
-) -> DriveOutcome {
-    let proxy = options.proxy.as_ref().map(|p| format!(" through {}", p.name));
+fn drive_one(session: &Scenario, (agent, how): &Ready, cases: &mut Option<Cases>) -> DriveOutcome {
+    let proxy = how.proxy.as_ref().map(|p| format!(" through {}", p.name));
     let runs = format!("{}{} runs {}", agent.title, proxy.unwrap_or_default(), session.id);
     match loopback::check() {
         Ok(()) => report!("note: {runs}, without a network"),
@@ -162,7 +158,7 @@ fn drive_one(
              namespaces ({why})"
         ),
     }
-    match drive::drive(session, agent, options) {
+    match drive::drive(session, agent, how) {
         Ok(driven) => {
             if let Some(folder) = &driven.kept {
                 report!("note: its scratch folder is {}", folder.display());
@@ -176,7 +172,7 @@ fn drive_one(
             drive::measured(session, &driven)
         }
         Err(e) => {
-            let real = drive::failed(session, agent, options.model, e.to_string());
+            let real = drive::failed(session, agent, how.model, e.to_string());
             DriveOutcome { real, ..DriveOutcome::default() }
         }
     }

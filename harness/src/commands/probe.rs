@@ -1,11 +1,10 @@
 //! `ctxbench probe`: asks a real model about facts in the contexts of strategies.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use ctxbench_core::model::{self, Counting, Model};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 use ctxbench_mock::summarise::endpoint::{Address, Cassette, Endpoint, Key};
 use ctxbench_os::block_on;
 use ctxbench_provider::Prompt;

@@ -18,13 +18,13 @@ use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_mock::Transport;
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_os::shutdown;
-use ctxbench_replay::{Options, versions};
 use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::keys::{self, Keys};
 use ctxbench_replay::memory::Prefixes;
 use ctxbench_replay::run::{Plan, all_cores, head};
 use ctxbench_replay::watch::Watch;
 use ctxbench_replay::watch::otel::Collector;
+use ctxbench_replay::{Options, versions};
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_reports::{Artifact, RowCache, StoredResults, TableOptions};
@@ -298,17 +298,14 @@ pub(super) fn where_to_look(out: &Path, has_details: bool) -> String {
 }
 
 /// Prints the table. Its width in characters is `COLUMNS`, or else that of the terminal.
-pub(super) fn print_table(
-    all: &Results,
-    details: bool,
-    elapsed: Option<Duration>,
-) -> anyhow::Result<()> {
+pub(super) fn print_table(all: &Results, full: bool, took: Option<Duration>) -> anyhow::Result<()> {
     let color = std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let given = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let terminal =
         || terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0));
-    let options = TableOptions { width: given.or_else(terminal), color, details, elapsed };
+    let options =
+        TableOptions { width: given.or_else(terminal), color, details: full, elapsed: took };
     super::print_data(&reports::table(all, &options))
 }
 

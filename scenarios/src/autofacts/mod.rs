@@ -25,7 +25,7 @@ mod words;
 
 use std::collections::HashMap;
 
-use ctxbench_session::{Session, Fact, FactKind};
+use ctxbench_session::{Fact, FactKind, Session};
 
 use content::ContentWindow;
 use events::{Agent, FactEvent};

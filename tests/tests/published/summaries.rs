@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_replay::Options;
 use ctxbench_scenarios::Scenario;
-use ctxbench_session::{Fact, FactKind, Entry, Session};
+use ctxbench_session::{Entry, Fact, FactKind, Session};
 use serde_json::Value;
 
 use super::{Span, single};

@@ -9,16 +9,15 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
-use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
-use ctxbench_core::content::Part;
-use ctxbench_core::request::{ModelError, Phase, Reply, Tools};
-use ctxbench_core::{Engine, Flow, Strategy, agent, async_trait, history::Message, model::find};
+use ctxbench_core::agent;
+use ctxbench_core::history::Message;
+use ctxbench_core::model::find;
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Tools;
 use ctxbench_kit::checkpoint::EditCheckpoints;
 use ctxbench_kit::rewind::Restore;
 use ctxbench_kit::store::{Id, NewSession, Position, Store};

@@ -7,10 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use ctxbench_core::request::Purpose;
-use ctxbench_core::{Block, Millis, Reply, Request, Usage, model};
+use ctxbench_core::model;
+use ctxbench_core::prelude::*;
 use ctxbench_util::calendar::iso;
 
 /// The period of a limit. Days and months are in UTC.

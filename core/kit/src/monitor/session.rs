@@ -1,9 +1,7 @@
 //! Tokens, dollars and time of a session, counted request by request.
 
-use std::sync::Arc;
-
-use ctxbench_core::request::Purpose;
-use ctxbench_core::{Millis, ModelError, Reply, Request, Usage, model};
+use ctxbench_core::model;
+use ctxbench_core::prelude::*;
 
 /// The origin of a request (docs/sources/opentelemetry.md §5, `query_source`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

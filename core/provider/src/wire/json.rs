@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use ctxbench_core::block::Block;
+use ctxbench_core::prelude::*;
 
 /// Limits a token count so that sums cannot overflow.
 pub(crate) fn sane(tokens: u64) -> u64 {

@@ -1,10 +1,8 @@
 //! Shared parts of OpenAI's two wires: content parts, usage, errors, stop reasons.
 
-use std::sync::Arc;
-
+use ctxbench_core::Model;
 use ctxbench_core::model::Provider;
-use ctxbench_core::request::ErrorKind;
-use ctxbench_core::{Draft, Model, Part, Reply, StopReason, Usage};
+use ctxbench_core::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

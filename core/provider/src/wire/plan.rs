@@ -1,8 +1,7 @@
 //! The layout of a request's blocks on a wire: content type, role and message of each. Images are in
 //! user messages on every wire.
 
-use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
-use ctxbench_core::request::Request;
+use ctxbench_core::prelude::*;
 
 use super::format::Wire;
 use super::json::{OneOrMany, Text};

@@ -8,11 +8,11 @@ use crate::prompt::Prompt;
 use crate::wire::{
     ALL, Wire, WireError, anthropic, for_model, gemini, openai_chat, openai_responses,
 };
-use ctxbench_core::{Block, BlockKind, Draft, Role, Model, ModelError, Reply, Request, StopReason};
 use ctxbench_core::block::{CallRef, Media, MessageId};
 use ctxbench_core::model::{catalogue, find};
 use ctxbench_core::request::{Applied, ClearInputs, ClearTrigger, ServerEdit, Thread, Tools};
 use ctxbench_core::usage::Ttl;
+use ctxbench_core::{Block, BlockKind, Draft, Model, ModelError, Reply, Request, Role, StopReason};
 
 const ANTHROPIC: Wire = &anthropic::WIRE;
 const RESPONSES: Wire = &openai_responses::WIRE;

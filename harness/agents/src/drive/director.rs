@@ -6,11 +6,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{self, ErrorKind, ModelError, Reply, StopReason};
-use ctxbench_core::{Millis, tokens};
-use ctxbench_provider::{Wire, Item, Prompt};
+use ctxbench_core::prelude::*;
+use ctxbench_core::{request, tokens};
+use ctxbench_provider::{Item, Prompt, Wire};
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -128,11 +126,7 @@ pub(super) struct Director {
 pub(super) struct SharedDirector(Arc<Mutex<Director>>);
 
 impl SharedDirector {
-    pub(super) fn new(
-        plan: Arc<DrivePlan>,
-        agent: &Agent,
-        faults: &[ProviderFault],
-    ) -> SharedDirector {
+    pub(super) fn new(plan: Arc<DrivePlan>, agent: &Agent, faults: &[ProviderFault]) -> Self {
         SharedDirector(Arc::new(Mutex::new(Director {
             plan,
             sides: agent.side.clone(),

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctxbench_core::{model, Model, Part, Reply};
+use ctxbench_core::{Model, Part, Reply, model};
 use ctxbench_provider::Prompt;
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_session::Session;

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use ctxbench_core::engine::Fixed;
 use ctxbench_core::prelude::*;
 use ctxbench_provider::{Item, Prompt};
-use ctxbench_session::{Fact, Entry, Session, UserEntry};
+use ctxbench_session::{Entry, Fact, Session, UserEntry};
 
 use super::Driven;
 use super::agent::Purpose;

@@ -1,7 +1,7 @@
 //! The two rows of a drive: the agent's, and that of our implementation on the session that the
 //! agent saw.
 
-use ctxbench_core::{Role, Model};
+use ctxbench_core::{Model, Role};
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_os::block_on;
 use ctxbench_replay::{Options, not_run};

@@ -1,7 +1,6 @@
 //! Calls to the program, and its calls back before it answers.
 
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Event;
+use ctxbench_core::prelude::*;
 use ctxbench_util::serde_error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,10 +1,8 @@
 //! Limit on the size of a reply, measured like billed output.
 
-use std::sync::Arc;
-
 use ctxbench_core::model::Counting;
+use ctxbench_core::prelude::*;
 use ctxbench_core::tokens::Size;
-use ctxbench_core::{Part, StopReason};
 
 /// Cuts a reply to `max_tokens`. A text is cut at the limit, but keeps its first word, as no model
 /// sends an empty reply. A call that does not fit is removed with everything after it.

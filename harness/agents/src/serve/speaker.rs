@@ -1,10 +1,8 @@
 //! Speakers, which decide the replies of the model.
 
-use std::sync::Arc;
-
 use axum::http::HeaderMap;
-use ctxbench_core::content::Part;
-use ctxbench_core::request::{ModelError, Reply, Tools};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Tools;
 use ctxbench_provider::{Prompt, Wire};
 use serde_json::value::RawValue;
 

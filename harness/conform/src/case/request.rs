@@ -1,7 +1,6 @@
 //! Expected requests of a case, and the end of the run.
 
-use ctxbench_core::request::Purpose;
-use ctxbench_core::{BlockKind, Role};
+use ctxbench_core::prelude::*;
 use ctxbench_strategies::evidence::FileLists;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};

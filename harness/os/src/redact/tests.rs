@@ -1,5 +1,5 @@
 use super::*;
-use ctxbench_session::{Fact, FactKind, AssistantEntry, Entry, Header, UserEntry};
+use ctxbench_session::{AssistantEntry, Entry, Fact, FactKind, Header, UserEntry};
 use proptest::prelude::*;
 
 fn redacted(text: &str) -> String {

@@ -10,7 +10,7 @@ mod predict;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use ctxbench_core::{model, Usage};
+use ctxbench_core::{Usage, model};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{InputError, formats};
 use serde::Serialize;

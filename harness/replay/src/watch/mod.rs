@@ -6,9 +6,8 @@ pub mod otel;
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
-use ctxbench_core::request::Purpose;
-use ctxbench_core::{Millis, Model, ModelError, Reply, Request};
+use ctxbench_core::Model;
+use ctxbench_core::prelude::*;
 use ctxbench_kit::monitor::{SessionMeter, SpendGuard, SpendLimit, status_line};
 
 use ctxbench_mock::{Door, PlannedReply};

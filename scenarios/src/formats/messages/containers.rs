@@ -70,18 +70,14 @@ pub(super) fn conversation(document: &Document<'_>) -> Result<MessageReader, Inp
     Ok(reader)
 }
 
-fn object(
-    document: &Document<'_>,
-    reader: &mut MessageReader,
-    depth: usize,
-) -> Result<(), InputError> {
-    let members = document.members()?;
+fn object(doc: &Document<'_>, reader: &mut MessageReader, depth: usize) -> Result<(), InputError> {
+    let members = doc.members()?;
     let text = |key: &str| members.text(key);
     let ids = ["id", "conversation_id", "session_id", "thread_id", "instance_id", "custom_id"];
     reader.out.id = reader.out.id.take().or_else(|| ids.iter().find_map(|k| text(k)));
     reader.out.title = reader.out.title.take().or_else(|| text("title"));
     reader.model = text("model").or(reader.model.take());
-    let line = document.line;
+    let line = doc.line;
     for key in ["system", "instructions", "system_prompt"] {
         let words = text_of(&content(Some(&members.value(key))));
         if !words.is_empty() {
@@ -95,12 +91,12 @@ fn object(
     if depth < DEEPEST {
         let inner = REQUESTS.iter().filter_map(|k| members.raw(k));
         for raw in inner.filter(|raw| starts(raw, '{')) {
-            object(&document.part(raw), reader, depth + 1)?;
+            object(&doc.part(raw), reader, depth + 1)?;
         }
     }
     for key in LISTS {
         match members.raw(key) {
-            Some(raw) if starts(raw, '[') => reader.items(document, Some(raw)),
+            Some(raw) if starts(raw, '[') => reader.items(doc, Some(raw)),
             Some(_) if *key == "input" => {
                 if let Some(words) = text("input") {
                     reader.add_text(line, &words);
@@ -112,18 +108,18 @@ fn object(
         }
         break;
     }
-    answer(document, reader, &members);
+    answer(doc, reader, &members);
     if depth < DEEPEST {
         for raw in ["response", "completion"].iter().filter_map(|k| members.raw(k)) {
             match (starts(raw, '{'), text("response")) {
-                (true, _) => object(&document.part(raw), reader, depth + 1)?,
+                (true, _) => object(&doc.part(raw), reader, depth + 1)?,
                 (false, Some(stream)) if is_stream(&stream) => match whole(&stream) {
                     Some(text) => {
-                        object(&Document { text: &text, ..*document }, reader, depth + 1)?;
+                        object(&Document { text: &text, ..*doc }, reader, depth + 1)?;
                     }
                     None => {
                         let what = "a stored stream that breaks off".to_string();
-                        reader.out.leave_out(document.file, line, what);
+                        reader.out.leave_out(doc.file, line, what);
                     }
                 },
                 (false, Some(words)) => {

@@ -1,7 +1,6 @@
 //! Anthropic Messages: requests.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -13,8 +12,8 @@ use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, object_of, opt, or_empty, unwrapped};
 use crate::wire::plan::{output, turns};
 use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
-use ctxbench_core::block::{Block, BlockKind, Draft, Media, Role};
-use ctxbench_core::request::{Request, ServerEdit, Thread, Tools};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::{Thread, Tools};
 use ctxbench_core::usage::Ttl;
 
 /// Returns the version and beta headers of a request.

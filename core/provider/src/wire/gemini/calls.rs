@@ -1,9 +1,7 @@
 //! Gemini: pairs calls and results. Ids are optional: like the provider, a result without id belongs to
 //! the first open call with its name. A call without id gets one here.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::prelude::*;
 
 use crate::prompt::Prompt;
 

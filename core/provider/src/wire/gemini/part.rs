@@ -5,9 +5,8 @@
 //! none. A thought without readable text becomes the signature alone.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use ctxbench_core::block::{BlockKind, Draft, Media};
+use ctxbench_core::prelude::*;
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;

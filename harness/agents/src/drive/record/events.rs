@@ -42,14 +42,8 @@ pub(super) fn build(
     out
 }
 
-fn begin(
-    driven: &Driven,
-    step: usize,
-    shown: &SentTexts<'_>,
-    restarts: bool,
-    out: &mut Vec<CaseEvent>,
-) {
-    let event = match &driven.plan.moves[step].what {
+fn begin(drive: &Driven, step: usize, shown: &SentTexts<'_>, anew: bool, out: &mut Vec<CaseEvent>) {
+    let event = match &drive.plan.moves[step].what {
         Delivery::Wait => return,
         Delivery::Compact(_) => CaseEvent::Compact { instructions: None },
         Delivery::Say(words) => {
@@ -70,7 +64,7 @@ fn begin(
             }
         }
     };
-    if restarts {
+    if anew {
         out.push(CaseEvent::Restart {});
     }
     out.push(event);
