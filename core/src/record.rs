@@ -23,7 +23,11 @@ impl Engine {
 
     /// Records tool results and adds them to the context. Returns false if the program was killed
     /// before all results arrived.
-    pub async fn record_results(&mut self, by: &mut dyn Strategy, results: Vec<Incoming>) -> bool {
+    pub async fn record_results(
+        &mut self,
+        strategy: &mut dyn Strategy,
+        results: Vec<Incoming>,
+    ) -> bool {
         let mut complete = true;
         for Incoming { key, parts } in results {
             if parts.is_empty() {
@@ -33,10 +37,10 @@ impl Engine {
             let drafts = drafts(&parts, Role::Tool);
             let id = self.history.append(key, Role::Tool, parts, false);
             for (part, draft) in drafts {
-                let draft = by.on_result(self, id, draft).await;
+                let draft = strategy.on_result(self, id, draft).await;
                 self.push_part(id, part, draft);
             }
-            by.on_recorded(self, id);
+            strategy.on_recorded(self, id);
         }
         complete
     }

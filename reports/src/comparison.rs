@@ -55,7 +55,11 @@ const BROKEN: &str = "✗";
 /// compare, so they are left out. Rows that broke a rule come last.
 ///
 /// `used` is the share of what is present that a model uses, for the legend.
-pub(crate) fn sheet(runs: &[&RunRecord], all: Option<&Pooled<'_>>, used: Option<&String>) -> Sheet {
+pub(crate) fn sheet(
+    runs: &[&RunRecord],
+    pooled: Option<&Pooled<'_>>,
+    used: Option<&String>,
+) -> Sheet {
     let Names { setting, names } = Names::new(runs);
     let sessions = grouped(runs.iter().copied(), |r| &r.scenario.id).len();
     let groups = grouped(runs.iter().copied(), |r| &r.strategy.label);
@@ -66,16 +70,17 @@ pub(crate) fn sheet(runs: &[&RunRecord], all: Option<&Pooled<'_>>, used: Option<
     let shown = groups.iter().filter(is_shown);
     let mut rows: Vec<Row<'_, '_>> =
         shown.map(|g| Row { name: &names[&g[0].strategy.label], runs: g }).collect();
-    let baseline = all.map_or("reference", |p| &p.differences.baseline);
+    let baseline = pooled.map_or("reference", |p| &p.differences.baseline);
     let costs = Costs::new(runs);
     let change = |r: &Row<'_, '_>| {
-        costs.change(r.label(), baseline, all.and_then(|p| p.differences.row(r.label())))
+        costs.change(r.label(), baseline, pooled.and_then(|p| p.differences.row(r.label())))
     };
     let is_broken = |r: &Row<'_, '_>| r.runs.iter().any(|r| r.broken_rules() > 0);
     let key = |r: &Row<'_, '_>| (is_broken(r), costs.printed_place(r.label(), change(r)));
     rows.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal));
-    let is_on_front =
-        |r: &Row<'_, '_>| all.is_some_and(|p| p.ranked().count() > 1 && p.is_on_front(r.label()));
+    let is_on_front = |r: &Row<'_, '_>| {
+        pooled.is_some_and(|p| p.ranked().count() > 1 && p.is_on_front(r.label()))
+    };
     let cells = |r: &Row<'_, '_>| {
         let summary = &r.runs[0].summary;
         let change = change(r).filter(|_| r.label() != baseline);
@@ -107,7 +112,7 @@ pub(crate) fn sheet(runs: &[&RunRecord], all: Option<&Pooled<'_>>, used: Option<
             },
         ]
     };
-    let is_mean = all.is_some_and(|p| p.differences.sessions > 1);
+    let is_mean = pooled.is_some_and(|p| p.differences.sessions > 1);
     let is_today = names.get(baseline).is_some_and(|n| n.contains(TODAY));
     let against = match (baseline, is_mean) {
         ("reference", true) => "mean vs\nnever",

@@ -36,8 +36,11 @@ pub struct LostNeed<'a> {
 }
 
 /// Losses of the selected runs, in the order of the results.
-pub fn lost<'a>(all: &'a Results, filter: Filter<'_>) -> Result<Vec<LostNeeds<'a>>, ReportError> {
-    Ok(filtered(all, filter)?.into_iter().map(of_run).collect())
+pub fn lost<'a>(
+    results: &'a Results,
+    filter: Filter<'_>,
+) -> Result<Vec<LostNeeds<'a>>, ReportError> {
+    Ok(filtered(results, filter)?.into_iter().map(of_run).collect())
 }
 
 pub(crate) fn of_run(run: &RunRecord) -> LostNeeds<'_> {

@@ -70,8 +70,12 @@ const REWIND_COLUMNS: &[Column<RewindRecord>] = &[
 ];
 
 /// A figure of the restored files.
-fn code<T>(w: &RewindRecord, of: fn(&CodeRewind) -> Option<T>, show: fn(T) -> String) -> String {
-    fmt::known(w.code.as_ref().and_then(of), show)
+fn code<T>(
+    w: &RewindRecord,
+    figure: fn(&CodeRewind) -> Option<T>,
+    show: fn(T) -> String,
+) -> String {
+    fmt::known(w.code.as_ref().and_then(figure), show)
 }
 
 /// Data restored from the product's files, and the next steps of the product.

@@ -98,12 +98,17 @@ pub fn is_about_a_number(warning: &str) -> bool {
 }
 
 /// Replaces numbers above their bound by the bound, with a warning.
-pub(crate) fn clamp(all: Vec<BoundedNumber<'_>>, file: &str, line: usize, notes: &mut Vec<String>) {
-    for (field, value, range) in all {
+pub(crate) fn clamp(
+    numbers: Vec<BoundedNumber<'_>>,
+    file: &str,
+    line: usize,
+    warnings: &mut Vec<String>,
+) {
+    for (field, value, range) in numbers {
         let most = *range.end();
         if *value > most {
             let told = format!("{field:?} is {value}{TAKEN}{most}, the largest there is");
-            notes.push(format!("{file}:{line}: {told}"));
+            warnings.push(format!("{file}:{line}: {told}"));
             *value = most;
         }
     }

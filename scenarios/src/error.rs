@@ -29,7 +29,12 @@ pub struct InputError {
 }
 
 impl InputError {
-    pub fn new(line: usize, what: impl Display, expected: impl Display, fix: impl Display) -> Self {
+    pub fn new(
+        line: usize,
+        what: impl Display,
+        expected: impl Display,
+        fix: impl Display,
+    ) -> InputError {
         let what = format!("{what}; expected {expected}; {fix}");
         InputError { file: String::new(), line, what }
     }

@@ -143,13 +143,18 @@ impl SessionReader<'_> {
     }
 
     /// Adds the entry of an object. A header ends the previous session.
-    fn object(&mut self, o: Map<String, Value>, at: usize, take: &mut Take<'_>) -> ControlFlow<()> {
-        let begins = o.get("type").is_some_and(|t| t == "session");
+    fn object(
+        &mut self,
+        object: Map<String, Value>,
+        line: usize,
+        take: &mut Take<'_>,
+    ) -> ControlFlow<()> {
+        let begins = object.get("type").is_some_and(|t| t == "session");
         if self.begun && !begins {
             let Some(open) = &mut self.open else { return ControlFlow::Continue(()) };
-            return match fields::entry(o, at) {
+            return match fields::entry(object, line) {
                 Ok(entry) => {
-                    open.items.push(Located { line: at, entry });
+                    open.items.push(Located { line, entry });
                     ControlFlow::Continue(())
                 }
                 Err(fault) => self.refuse(fault, take),
@@ -158,7 +163,7 @@ impl SessionReader<'_> {
         if let Some(open) = self.open.take() {
             take(open.finish(self.file))?;
         }
-        match header(o, at) {
+        match header(object, line) {
             Ok(header) => {
                 let (items, warnings) = (Vec::new(), Vec::new());
                 self.open = Some(Open { header, items, warnings, is_torn: false });

@@ -107,8 +107,12 @@ fn kind(head: &Head) -> Option<InputKind> {
 pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
 
 /// Reads a file like [`Corpus::read`](crate::Corpus::read).
-pub(crate) fn read(path: &Path, known: &SearchedFolders, take: &mut Take<'_>) -> ControlFlow<()> {
-    load_with(&Source::at(path).within(known), path, &[], take)
+pub(crate) fn read(
+    path: &Path,
+    searched: &SearchedFolders,
+    take: &mut Take<'_>,
+) -> ControlFlow<()> {
+    load_with(&Source::at(path).within(searched), path, &[], take)
 }
 
 /// Reads the sessions of a file. `extending` contains the scenarios that extend it, the outermost
@@ -250,13 +254,17 @@ fn try_source(
 }
 
 /// Reads the sessions of an archive member by member, if the archive itself is not a recording.
-fn of_members(zip: &Archive, at: &Path, take: &mut Take<'_>) -> Result<ControlFlow<()>, LoadError> {
-    let parts = |name: &String| Some(formats::parts(&zip.member(name).ok()?));
-    let parts: HashSet<PathBuf> = zip.names().iter().filter_map(parts).flatten().collect();
+fn of_members(
+    archive: &Archive,
+    path: &Path,
+    take: &mut Take<'_>,
+) -> Result<ControlFlow<()>, LoadError> {
+    let parts = |name: &String| Some(formats::parts(&archive.member(name).ok()?));
+    let parts: HashSet<PathBuf> = archive.names().iter().filter_map(parts).flatten().collect();
     let mut any = false;
-    for name in zip.names().iter().filter(|name| !parts.contains(Path::new(name))) {
-        let place = at.join(below(name));
-        let flow = match zip.member(name) {
+    for name in archive.names().iter().filter(|name| !parts.contains(Path::new(name))) {
+        let place = path.join(below(name));
+        let flow = match archive.member(name) {
             Err(e) => take(&place, Err(e.into())),
             Ok(member) if may_hold_sessions(Path::new(name), &member) => {
                 // Companions are no files on disk.
@@ -272,7 +280,7 @@ fn of_members(zip: &Archive, at: &Path, take: &mut Take<'_>) -> Result<ControlFl
             return Ok(flow);
         }
     }
-    if any { Ok(ControlFlow::Continue(())) } else { Err(nothing_in(at)) }
+    if any { Ok(ControlFlow::Continue(())) } else { Err(nothing_in(path)) }
 }
 
 /// Reason why companion files are missing.

@@ -141,12 +141,15 @@ pub(crate) struct ScenarioFile {
 /// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come
 /// first. Its limits apply if this scenario has none. A tool step may write its output as `text`, like
 /// the other steps.
-pub(crate) fn read(text: &str, file: &str, with: &dyn Companions) -> Result<Scenario, InputError> {
+pub(crate) fn read(
+    text: &str,
+    file: &str,
+    beside: &dyn Companions,
+) -> Result<Scenario, InputError> {
     let toml = |e| InputError::from(toml_file::error(file, text, &e));
     let tree = DeTable::parse(text).map_err(toml)?;
     let top = ScenarioFile::deserialize(Deserializer::from(tree.clone())).map_err(toml)?;
-    let reader =
-        ScenarioReader { lines: Lines::new(text), tree: tree.into_inner(), file, beside: with };
+    let reader = ScenarioReader { lines: Lines::new(text), tree: tree.into_inner(), file, beside };
     let base = match &top.extends {
         Some(name) => reader.base(name)?,
         None => Scenario { scale: 1.0, ..Scenario::default() },

@@ -32,11 +32,15 @@ pub fn prune_walk(sizes: impl IntoIterator<Item = Option<u64>>, rule: PruneRule)
 }
 
 /// Returns a view with the results at positions `at` replaced by a placeholder.
-pub fn clear_outputs(blocks: &[Arc<Block>], at: &[usize], instead: &Arc<str>) -> Vec<Arc<Block>> {
+pub fn clear_outputs(
+    blocks: &[Arc<Block>],
+    at: &[usize],
+    placeholder: &Arc<str>,
+) -> Vec<Arc<Block>> {
     let mut view = blocks.to_vec();
     for &i in at {
         if view[i].kind == BlockKind::Output && view[i].form != BlockForm::Cleared {
-            view[i] = view[i].with_text(BlockForm::Cleared, instead.clone());
+            view[i] = view[i].with_text(BlockForm::Cleared, placeholder.clone());
         }
     }
     view

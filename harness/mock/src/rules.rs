@@ -15,18 +15,22 @@ pub(super) fn signature(summary: &str) -> u64 {
     tokens::content_hash(summary.as_bytes())
 }
 
-/// Refuses invalid requests as the provider does. `known` = blocks made on demand, `scale` = the
+/// Refuses invalid requests as the provider does. `signed` = blocks made on demand, `scale` = the
 /// scenario's, for the smallest trigger.
-pub(super) fn check(asked: &Prompt, known: &LruMap<u64, ()>, scale: f64) -> Result<(), ModelError> {
+pub(super) fn check(
+    prompt: &Prompt,
+    signed: &LruMap<u64, ()>,
+    scale: f64,
+) -> Result<(), ModelError> {
     const INVALID: &str = "invalid_request_error";
     let least = scale_tokens(MIN_COMPACT_TRIGGER, scale);
     let too_low = format!(
         "context_management: the trigger of compact_20260112 must be at least {least} input tokens"
     );
-    let (edits, asks) = (&asked.server_edits, asked.asks_for_compaction());
-    let talk: Vec<&Item> = asked.items.iter().filter(|i| i.message > 0).collect();
+    let (edits, asks) = (&prompt.server_edits, prompt.asks_for_compaction());
+    let talk: Vec<&Item> = prompt.items.iter().filter(|i| i.message > 0).collect();
     let own =
-        |i: &Item| i.kind == BlockKind::Compaction && known.peek(&signature(i.text())).is_some();
+        |i: &Item| i.kind == BlockKind::Compaction && signed.peek(&signature(i.text())).is_some();
     let blocks: Vec<usize> = (0..talk.len()).filter(|&i| own(talk[i])).collect();
     let is_low =
         |e: &ServerEdit| matches!(e, ServerEdit::Compact { trigger, .. } if *trigger < least);

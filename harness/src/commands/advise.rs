@@ -10,7 +10,6 @@ use anyhow::{Context, bail};
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::settings::{Setting, UserKind, UserSetting, Value};
 use ctxbench_mock::Transport;
-use ctxbench_replay::{versions, Options, models};
 use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::recorded::about_prices;
 use ctxbench_replay::run::{Plan, all_cores};
@@ -414,9 +413,13 @@ impl Candidates {
     }
 }
 
-fn of_product(args: &AdviseArgs, product: &Spec, loaded: Vec<Scenario>) -> anyhow::Result<Advice> {
+fn of_product(
+    args: &AdviseArgs,
+    product: &Spec,
+    sessions: Vec<Scenario>,
+) -> anyhow::Result<Advice> {
     let label = product.label();
-    let mut plan = plan(args, loaded, vec![product.clone()]);
+    let mut plan = plan(args, sessions, vec![product.clone()]);
     let mut runs = records(&plan);
     let mut recorded = plan.recorded();
     let effect = match recorded.is_empty() {

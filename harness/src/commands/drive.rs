@@ -148,8 +148,12 @@ fn interrupt_message(record: Option<&Path>) -> String {
 }
 
 /// Drives one agent through one session. A failure becomes the result of its row.
-fn drive_one(session: &Scenario, (agent, how): &Ready, cases: &mut Option<Cases>) -> DriveOutcome {
-    let proxy = how.proxy.as_ref().map(|p| format!(" through {}", p.name));
+fn drive_one(
+    session: &Scenario,
+    (agent, options): &Ready,
+    cases: &mut Option<Cases>,
+) -> DriveOutcome {
+    let proxy = options.proxy.as_ref().map(|p| format!(" through {}", p.name));
     let runs = format!("{}{} runs {}", agent.title, proxy.unwrap_or_default(), session.id);
     match loopback::check() {
         Ok(()) => report!("note: {runs}, without a network"),
@@ -158,7 +162,7 @@ fn drive_one(session: &Scenario, (agent, how): &Ready, cases: &mut Option<Cases>
              namespaces ({why})"
         ),
     }
-    match drive::drive(session, agent, how) {
+    match drive::drive(session, agent, options) {
         Ok(driven) => {
             if let Some(folder) = &driven.kept {
                 report!("note: its scratch folder is {}", folder.display());
@@ -172,7 +176,7 @@ fn drive_one(session: &Scenario, (agent, how): &Ready, cases: &mut Option<Cases>
             drive::measured(session, &driven)
         }
         Err(e) => {
-            let real = drive::failed(session, agent, how.model, e.to_string());
+            let real = drive::failed(session, agent, options.model, e.to_string());
             DriveOutcome { real, ..DriveOutcome::default() }
         }
     }

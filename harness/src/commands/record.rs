@@ -179,14 +179,18 @@ fn variable(given: &str, url: &str) -> anyhow::Result<(String, String)> {
     Ok((name.to_string(), text))
 }
 
-async fn with_program(args: &RecordArgs, recorder: Recorder, child: Command) -> anyhow::Result<u8> {
+async fn with_program(
+    args: &RecordArgs,
+    recorder: Recorder,
+    program: Command,
+) -> anyhow::Result<u8> {
     if !args.quiet {
         report!("recording through {} into {}", recorder.url(), args.out.display());
     }
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let passing = tokio::spawn(recorder.run(async move { drop(ended.await) }));
-    let name = child.get_program().to_string_lossy().into_owned();
-    let ran = recorder::run(child).await;
+    let name = program.get_program().to_string_lossy().into_owned();
+    let ran = recorder::run(program).await;
     drop(end);
     passing.await.context("the recorder")?;
     ran.with_context(|| format!("{name} cannot be started"))

@@ -298,14 +298,17 @@ pub(super) fn where_to_look(out: &Path, has_details: bool) -> String {
 }
 
 /// Prints the table. Its width in characters is `COLUMNS`, or else that of the terminal.
-pub(super) fn print_table(all: &Results, full: bool, took: Option<Duration>) -> anyhow::Result<()> {
+pub(super) fn print_table(
+    all: &Results,
+    details: bool,
+    elapsed: Option<Duration>,
+) -> anyhow::Result<()> {
     let color = std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let given = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let terminal =
         || terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0));
-    let options =
-        TableOptions { width: given.or_else(terminal), color, details: full, elapsed: took };
+    let options = TableOptions { width: given.or_else(terminal), color, details, elapsed };
     super::print_data(&reports::table(all, &options))
 }
 

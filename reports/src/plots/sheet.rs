@@ -113,9 +113,17 @@ impl Sheet<'_> {
     }
 
     /// Draws one line of text, vertically centred on `y`.
-    pub(super) fn text(&self, x: i32, y: i32, at: HPos, px: i32, ink: RGBColor, of: &str) -> Drawn {
-        let clean = fmt::one_line(of);
-        self.area.draw(&Text::new(clean, (x, y), style(at, px, ink)))
+    pub(super) fn text(
+        &self,
+        x: i32,
+        y: i32,
+        at: HPos,
+        size: i32,
+        color: RGBColor,
+        text: &str,
+    ) -> Drawn {
+        let clean = fmt::one_line(text);
+        self.area.draw(&Text::new(clean, (x, y), style(at, size, color)))
     }
 
     /// Draws vertical text, centred on the point.

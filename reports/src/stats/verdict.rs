@@ -59,23 +59,29 @@ pub(crate) struct Sample {
 /// A strategy without any difference is not a member of the family. Membership depends only on the
 /// sizes of the differences, which are fixed in the test, so leaving it out does not weaken the
 /// test. `family` is the number of tests if these were picked from more by their result.
-pub(crate) fn judge(all: &[Sample], better: Better, family: usize, plan: &Sampling) -> Vec<Judged> {
+pub(crate) fn judge(
+    strategies: &[Sample],
+    better: Better,
+    family: usize,
+    plan: &Sampling,
+) -> Vec<Judged> {
     let equal = |d: &[f64]| !d.is_empty() && d.iter().all(|x| *x == 0.0);
     let tested =
         |s: &Sample| s.exposed >= MIN_SESSIONS && better != Better::Neither && !equal(&s.changes);
-    let members: Vec<usize> = (0..all.len()).filter(|i| tested(&all[*i])).collect();
-    let ps: Vec<f64> = members.iter().map(|i| signflip::p_value(&all[*i].changes, plan)).collect();
+    let members: Vec<usize> = (0..strategies.len()).filter(|i| tested(&strategies[*i])).collect();
+    let ps: Vec<f64> =
+        members.iter().map(|i| signflip::p_value(&strategies[*i].changes, plan)).collect();
     let corrected = adjusted(&ps, family);
     let untested = |s: &Sample| Judged {
         verdict: if equal(&s.changes) { Verdict::Equal } else { Verdict::DifferenceOnly },
         p: None,
         p_holm: None,
     };
-    let mut out: Vec<Judged> = all.iter().map(untested).collect();
+    let mut out: Vec<Judged> = strategies.iter().map(untested).collect();
     for ((i, p), p_holm) in members.into_iter().zip(ps).zip(corrected) {
-        let falls = all[i].changes.iter().sum::<f64>() < 0.0;
+        let falls = strategies[i].changes.iter().sum::<f64>() < 0.0;
         let same_side = |ends: Interval| if falls { ends.high < 0.0 } else { ends.low > 0.0 };
-        let real = p_holm <= ALPHA && all[i].interval.is_none_or(same_side);
+        let real = p_holm <= ALPHA && strategies[i].interval.is_none_or(same_side);
         let verdict = match (real, falls == (better == Better::Lower)) {
             (false, _) => Verdict::Unresolved,
             (true, true) => Verdict::Better,

@@ -63,11 +63,15 @@ impl Packing {
     }
 
     /// Returns a stream of the unpacked bytes. `size` is the size of the packed ones.
-    pub(super) fn unpacked<'a>(self, bytes: impl BufRead + 'a, size: u64) -> Box<dyn BufRead + 'a> {
+    pub(super) fn unpacked<'a>(
+        self,
+        packed: impl BufRead + 'a,
+        size: u64,
+    ) -> Box<dyn BufRead + 'a> {
         let decoder: Box<dyn Read + 'a> = match self {
-            Packing::Gzip => Box::new(Members(Some(GzDecoder::new(bytes)))),
-            Packing::Deflate => Box::new(DeflateDecoder::new(bytes)),
-            Packing::Zstd => Box::new(Frames { source: bytes, frame: None }),
+            Packing::Gzip => Box::new(Members(Some(GzDecoder::new(packed)))),
+            Packing::Deflate => Box::new(DeflateDecoder::new(packed)),
+            Packing::Zstd => Box::new(Frames { source: packed, frame: None }),
         };
         let most = max_unpacked(size);
         let guarded = Guarded { decoder, packing: self, size, most, given: 0 };

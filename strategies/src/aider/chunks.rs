@@ -175,13 +175,19 @@ pub fn map_tokens(max_input: u64, scale: f64) -> f64 {
         .max(scale_tokens(LEAST, scale) as f64)
 }
 
-/// Returns the budget of a map of `tokens`, multiplied by `factor` if no file is in the chat
+/// Returns the budget of a map of `tokens`, multiplied by `multiplier` if no file is in the chat
 /// and the window has room for it.
-pub fn map_budget(tokens: f64, has_files: bool, factor: u64, max_input: u64, scale: f64) -> f64 {
-    let larger = (tokens * factor as f64)
+pub fn map_budget(
+    tokens: f64,
+    files_in_chat: bool,
+    multiplier: u64,
+    max_input: u64,
+    scale: f64,
+) -> f64 {
+    let larger = (tokens * multiplier as f64)
         .floor()
         .min(max_input as f64 - scale_tokens(PADDING, scale) as f64);
-    if !has_files && max_input > 0 && larger > 0.0 { larger } else { tokens }
+    if !files_in_chat && max_input > 0 && larger > 0.0 { larger } else { tokens }
 }
 
 /// Estimates the tokens of a text. Short texts are counted. For longer ones, every n-th line is

@@ -272,10 +272,15 @@ pub enum Ending {
 /// Returns the effect of a background summary. The released version applies it only if the history is
 /// still equal to the snapshot, which is never the case after an edit turn. The intended version
 /// keeps the messages appended since. `summarised` = a model answered.
-pub fn ending<T: PartialEq>(done: &[T], was: &[T], summarised: bool, as_released: bool) -> Ending {
+pub fn ending<T: PartialEq>(
+    done: &[T],
+    snapshot: &[T],
+    summarised: bool,
+    as_released: bool,
+) -> Ending {
     match summarised {
-        true if done == was || (!as_released && done.starts_with(was)) => Ending::Applied,
-        false if as_released && done == was => Ending::Emptied,
+        true if done == snapshot || (!as_released && done.starts_with(snapshot)) => Ending::Applied,
+        false if as_released && done == snapshot => Ending::Emptied,
         _ => Ending::Discarded,
     }
 }

@@ -123,9 +123,14 @@ pub fn tokens_in_use(release: Release, last_total: u64, blocks: &[Arc<Block>]) -
 /// Returns the limit, in tokens in use, that is reached when it counts the tokens after the prefix
 /// only. The limit is not capped here; the usable window is a separate stop (docs/sources/codex.md
 /// §1.2).
-pub fn reached_after_prefix(now: u64, prefix: u64, limit: Option<u64>, window: u64) -> Option<u64> {
-    let full = Some(usable_window(window)).filter(|w| now >= *w);
-    let beyond = limit.filter(|l| now - prefix >= *l).map(|l| prefix + l);
+pub fn reached_after_prefix(
+    active: u64,
+    prefix: u64,
+    limit: Option<u64>,
+    window: u64,
+) -> Option<u64> {
+    let full = Some(usable_window(window)).filter(|w| active >= *w);
+    let beyond = limit.filter(|l| active - prefix >= *l).map(|l| prefix + l);
     full.or(beyond)
 }
 

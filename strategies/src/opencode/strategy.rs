@@ -211,12 +211,16 @@ impl OpenCodeProgram {
 
     /// Shows the stored messages as the program would send them: after a compaction, or else without
     /// an event, since a failed compaction leaves its marker.
-    fn set_view(&mut self, s: &mut Engine, made: Option<(CompactionKind, &'static str, Phase)>) {
+    fn set_view(
+        &mut self,
+        s: &mut Engine,
+        compaction: Option<(CompactionKind, &'static str, Phase)>,
+    ) {
         let blocks = self.view(s);
         self.counted = None;
         // Whole messages are removed, and calls share the message of their results, so the edit is
         // always valid.
-        let _ = match made {
+        let _ = match compaction {
             Some((kind, mechanism, phase)) => s.compacted(kind, mechanism, phase, blocks),
             None => s.set_view(blocks),
         };
@@ -270,8 +274,13 @@ impl OpenCodeProgram {
     }
 
     /// Returns the loop's next action after a compaction; `go_on` if the model continues.
-    fn after_compaction(&mut self, s: &mut Engine, ended: CompactionOutcome, go_on: Flow) -> Flow {
-        match ended {
+    fn after_compaction(
+        &mut self,
+        s: &mut Engine,
+        outcome: CompactionOutcome,
+        go_on: Flow,
+    ) -> Flow {
+        match outcome {
             CompactionOutcome::Continue => go_on,
             // Without a synthetic message after it the summary itself answers the newest message,
             // and the loop ends (docs/sources/opencode.md §3.1).

@@ -137,11 +137,16 @@ fn label(out: &mut Transcript, words: &str) {
     out.push(words);
 }
 
-fn prose<'a>(out: &mut Transcript, said: &str, sep: &str, blocks: impl Iterator<Item = &'a Block>) {
+fn prose<'a>(
+    out: &mut Transcript,
+    words: &str,
+    between: &str,
+    blocks: impl Iterator<Item = &'a Block>,
+) {
     for (i, b) in blocks.filter(|b| !b.text.is_empty()).enumerate() {
         match i {
-            0 => label(out, said),
-            _ => out.push(sep),
+            0 => label(out, words),
+            _ => out.push(between),
         }
         out.quote(b, &b.text);
     }

@@ -29,24 +29,29 @@ impl Store {
 
     /// Rewinds a session to a position and keeps all messages in a fork with this title. Both happen
     /// or neither.
-    pub fn rewind(&mut self, from: Id, to: Position, title: &str) -> Result<Discarded, StoreError> {
+    pub fn rewind(
+        &mut self,
+        session: Id,
+        to: Position,
+        title: &str,
+    ) -> Result<Discarded, StoreError> {
         let message = to.message();
-        self.require_message(from, message)?;
+        self.require_message(session, message)?;
         let is_later = |id: Id| match to {
             Position::Before(_) => id >= message,
             Position::After(_) => id > message,
         };
-        let messages = self.log(from)?.iter().filter(|m| is_later(m.id)).count();
-        let newest = self.load_context(from)?.last().map(|m| m.id).filter(|id| is_later(*id));
+        let messages = self.log(session)?.iter().filter(|m| is_later(m.id)).count();
+        let newest = self.load_context(session)?.last().map(|m| m.id).filter(|id| is_later(*id));
         let Some(newest) = newest else { return Ok(Discarded { branch: None, messages }) };
-        let new = NewSession { parent: Some(from), title: title.into() };
+        let new = NewSession { parent: Some(session), title: title.into() };
         let branch = self.write("rewind a session", |tx, ids| {
             let branch = fork_in(tx, ids, &new, newest)?;
             let later = match to {
                 Position::Before(_) => "DELETE FROM messages WHERE session_id = ?1 AND id >= ?2",
                 Position::After(_) => "DELETE FROM messages WHERE session_id = ?1 AND id > ?2",
             };
-            tx.execute(later, params![from, message])?;
+            tx.execute(later, params![session, message])?;
             Ok(branch)
         })?;
         Ok(Discarded { branch: Some(branch), messages })

@@ -286,17 +286,22 @@ pub fn read(file: &str, toml: &str, folder: Option<&Path>) -> Result<Agent, Driv
 const MAX_DEPTH: usize = 8;
 
 /// Returns the keys of a description on top of those of the description that it extends.
-fn merged(file: &str, mut keys: Table, dir: Option<&Path>, depth: usize) -> Result<Table, String> {
+fn merged(
+    file: &str,
+    mut keys: Table,
+    folder: Option<&Path>,
+    depth: usize,
+) -> Result<Table, String> {
     let Some(extends) = keys.remove("extends") else { return Ok(keys) };
     let wrong = |why: &str| format!("{file}: extends = {extends}: {why}");
     let name = extends.as_str().ok_or_else(|| wrong("must be a string"))?;
     if depth == 0 {
         return Err(wrong("the descriptions extend each other in a circle"));
     }
-    let found = description(name, dir.unwrap_or(Path::new("")));
-    let (text, dir) = found.map_err(|why| wrong(&why))?;
+    let found = description(name, folder.unwrap_or(Path::new("")));
+    let (text, folder) = found.map_err(|why| wrong(&why))?;
     let below = toml_file::read(name, &text).map_err(|e| e.to_string())?;
-    Ok(over(merged(name, below, dir.as_deref(), depth - 1)?, keys))
+    Ok(over(merged(name, below, folder.as_deref(), depth - 1)?, keys))
 }
 
 /// Merges two tables. Other values of `above` replace those of `below`.

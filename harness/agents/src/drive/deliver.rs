@@ -168,7 +168,10 @@ impl<'a> Channel<'a> {
     }
 
     /// Requests a compaction, with the command that a user would type if the protocol has no method.
-    pub(super) async fn compact(&mut self, focus: Option<&str>) -> Result<TurnOutcome, Stopped> {
+    pub(super) async fn compact(
+        &mut self,
+        instructions: Option<&str>,
+    ) -> Result<TurnOutcome, Stopped> {
         match &mut self.protocol {
             // The method has no parameter for instructions.
             Protocol::AppServer { rpc, thread } => {
@@ -176,14 +179,14 @@ impl<'a> Channel<'a> {
             }
             Protocol::Rpc { .. } => {
                 let mut command = json!({"type": "compact"});
-                if let Some(more) = focus {
+                if let Some(more) = instructions {
                     command["customInstructions"] = more.into();
                 }
                 self.command(command).await
             }
             _ => {
                 let command = self.start.compact.as_deref().unwrap_or_default();
-                let more = focus.map(|more| format!(" {more}")).unwrap_or_default();
+                let more = instructions.map(|more| format!(" {more}")).unwrap_or_default();
                 self.send_message(&format!("{command}{more}")).await
             }
         }
@@ -286,9 +289,13 @@ impl JsonRpc {
         }
     }
 
-    async fn call(&mut self, name: &str, params: Value) -> Result<Result<Value, String>, Stopped> {
+    async fn call(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> Result<Result<Value, String>, Stopped> {
         let result = |m: &Value, is_answer: bool| is_answer.then(|| Ok(m["result"].clone()));
-        self.call_until(name, params, result).await
+        self.call_until(method, params, result).await
     }
 
     /// Calls a method that must succeed.

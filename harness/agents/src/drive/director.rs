@@ -126,7 +126,11 @@ pub(super) struct Director {
 pub(super) struct SharedDirector(Arc<Mutex<Director>>);
 
 impl SharedDirector {
-    pub(super) fn new(plan: Arc<DrivePlan>, agent: &Agent, faults: &[ProviderFault]) -> Self {
+    pub(super) fn new(
+        plan: Arc<DrivePlan>,
+        agent: &Agent,
+        faults: &[ProviderFault],
+    ) -> SharedDirector {
         SharedDirector(Arc::new(Mutex::new(Director {
             plan,
             sides: agent.side.clone(),

@@ -10,8 +10,11 @@ use serde_json::Value;
 pub(super) struct Template(pub(super) BTreeMap<String, String>);
 
 impl Template {
-    pub(super) fn with<'a>(mut self, all: impl IntoIterator<Item = (&'a str, String)>) -> Template {
-        self.0.extend(all.into_iter().map(|(name, value)| (name.to_string(), value)));
+    pub(super) fn with<'a>(
+        mut self,
+        values: impl IntoIterator<Item = (&'a str, String)>,
+    ) -> Template {
+        self.0.extend(values.into_iter().map(|(name, value)| (name.to_string(), value)));
         self
     }
 

@@ -86,11 +86,16 @@ impl ExecState {
     }
 
     /// Adds new blocks of the conversation and returns the number of new messages.
-    pub(super) fn absorb(&mut self, by: &Dialect, blocks: &[Arc<Block>]) -> Result<usize, String> {
+    pub(super) fn absorb(
+        &mut self,
+        dialect: &Dialect,
+        blocks: &[Arc<Block>],
+    ) -> Result<usize, String> {
         let before = self.messages.len();
-        let joined = |a: &Block, b: &Block| a.message == b.message || by.joins(a) && by.joins(b);
+        let joined =
+            |a: &Block, b: &Block| a.message == b.message || dialect.joins(a) && dialect.joins(b);
         for group in blocks.chunk_by(|a, b| joined(a, b)) {
-            for (part, (json, blocks)) in by.messages(group)?.into_iter().enumerate() {
+            for (part, (json, blocks)) in dialect.messages(group)?.into_iter().enumerate() {
                 let id = message_id(group[0].message, part);
                 self.places.insert(id.clone(), self.messages.len());
                 self.messages.push(Message { id, json, blocks });

@@ -295,11 +295,15 @@ impl Strategy for Exec {
         }
     }
 
-    async fn compact(&mut self, s: &mut Engine, focus: Option<&str>) -> Result<(), Unsupported> {
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
         if !self.is_subscribed(Moment::Manual) {
             return Err(Unsupported);
         }
-        let more = ContextParams { instructions: focus, ..Default::default() };
+        let more = ContextParams { instructions, ..Default::default() };
         let _ = self.consult(s, Reason::Manual, more).await;
         Ok(())
     }

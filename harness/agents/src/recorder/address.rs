@@ -6,15 +6,19 @@ use hyper::Uri;
 
 /// Returns the address of a request at a provider. A prefix that ends the provider's address and
 /// begins the path, such as `/v1`, appears once.
-pub(super) fn at(server: &ServerUrl, path: &str, query: Option<&str>) -> Result<Uri, AddressError> {
-    let base = server.path();
+pub(super) fn at(
+    upstream: &ServerUrl,
+    path: &str,
+    query: Option<&str>,
+) -> Result<Uri, AddressError> {
+    let base = upstream.path();
     let ends = base.match_indices('/').map(|(i, _)| &base[i..]);
     let mut shared = ends.filter(|end| {
         path.strip_prefix(end).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     });
     let rest = shared.next().map_or(path, |end| &path[end.len()..]);
     let query = query.map_or(String::new(), |q| format!("?{q}"));
-    server.with_path(&format!("{base}{rest}{query}"))
+    upstream.with_path(&format!("{base}{rest}{query}"))
 }
 
 /// The addresses of all providers.

@@ -12,11 +12,15 @@ pub(super) enum Route<'a> {
 }
 
 /// Returns the route of a request, else the status and message of its refusal. Several providers list
-/// their models at the same path; `api` is the API that the client speaks.
-pub(super) fn route<'a>(method: &str, path: &'a str, api: Api) -> Result<Route<'a>, (u16, String)> {
+/// their models at the same path; `speaker` is the API that the client speaks.
+pub(super) fn route<'a>(
+    method: &str,
+    path: &'a str,
+    speaker: Api,
+) -> Result<Route<'a>, (u16, String)> {
     let known = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
     let own = |w: &Wire| Some(Route::Of(w, (w.endpoint)(known)?));
-    let listed = || match api.model_in(known)? {
+    let listed = || match speaker.model_in(known)? {
         "" => Some(Route::Models),
         name => Some(Route::Model(name)),
     };

@@ -160,12 +160,16 @@ impl EventReader {
     }
 
     /// Returns the reply to the request for a summary.
-    fn summary(&mut self, line: &RecordedLine, o: &Map<String, Value>) -> Option<RecordingReply> {
+    fn summary(
+        &mut self,
+        line: &RecordedLine,
+        data: &Map<String, Value>,
+    ) -> Option<RecordingReply> {
         let used =
-            object_of(o, "compactionTokensUsed").filter(|u| u.contains_key("inputTokens"))?;
+            object_of(data, "compactionTokensUsed").filter(|u| u.contains_key("inputTokens"))?;
         let model = string(used, "model").or(self.reader.model.clone());
         self.take_request(model.as_deref(), used.get("outputTokens"));
-        let id = string(o, "requestId").or(string(&line.object, "id"));
+        let id = string(data, "requestId").or(string(&line.object, "id"));
         let name = format!("{} {}", self.session, id.unwrap_or_default());
         let names = ["inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens"];
         let counters = Counters::read(used, names).of_whole_prompt();

@@ -151,10 +151,15 @@ impl Sorter<'_> {
     }
 
     /// Returns a request in which a summary replaces messages of a conversation.
-    fn summarised(&self, i: usize, talk: usize, shared: &KnownItems) -> Option<SortedExchange> {
-        let (by, at) = self.summary(i, talk, &shared.fresh)?;
+    fn summarised(
+        &self,
+        i: usize,
+        conversation: usize,
+        shared: &KnownItems,
+    ) -> Option<SortedExchange> {
+        let (by, at) = self.summary(i, conversation, &shared.fresh)?;
         let (relation, new) = (Relation::Compacted(Some(by)), shared.added(Some(at)));
-        Some(SortedExchange { conversation: talk, relation, new })
+        Some(SortedExchange { conversation, relation, new })
     }
 
     fn shared(&self, i: usize, conversation: usize) -> KnownItems {

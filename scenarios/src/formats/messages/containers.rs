@@ -70,14 +70,18 @@ pub(super) fn conversation(document: &Document<'_>) -> Result<MessageReader, Inp
     Ok(reader)
 }
 
-fn object(doc: &Document<'_>, reader: &mut MessageReader, depth: usize) -> Result<(), InputError> {
-    let members = doc.members()?;
+fn object(
+    document: &Document<'_>,
+    reader: &mut MessageReader,
+    depth: usize,
+) -> Result<(), InputError> {
+    let members = document.members()?;
     let text = |key: &str| members.text(key);
     let ids = ["id", "conversation_id", "session_id", "thread_id", "instance_id", "custom_id"];
     reader.out.id = reader.out.id.take().or_else(|| ids.iter().find_map(|k| text(k)));
     reader.out.title = reader.out.title.take().or_else(|| text("title"));
     reader.model = text("model").or(reader.model.take());
-    let line = doc.line;
+    let line = document.line;
     for key in ["system", "instructions", "system_prompt"] {
         let words = text_of(&content(Some(&members.value(key))));
         if !words.is_empty() {
@@ -91,12 +95,12 @@ fn object(doc: &Document<'_>, reader: &mut MessageReader, depth: usize) -> Resul
     if depth < DEEPEST {
         let inner = REQUESTS.iter().filter_map(|k| members.raw(k));
         for raw in inner.filter(|raw| starts(raw, '{')) {
-            object(&doc.part(raw), reader, depth + 1)?;
+            object(&document.part(raw), reader, depth + 1)?;
         }
     }
     for key in LISTS {
         match members.raw(key) {
-            Some(raw) if starts(raw, '[') => reader.items(doc, Some(raw)),
+            Some(raw) if starts(raw, '[') => reader.items(document, Some(raw)),
             Some(_) if *key == "input" => {
                 if let Some(words) = text("input") {
                     reader.add_text(line, &words);
@@ -108,11 +112,11 @@ fn object(doc: &Document<'_>, reader: &mut MessageReader, depth: usize) -> Resul
         }
         break;
     }
-    answer(doc, reader, &members);
+    answer(document, reader, &members);
     if depth < DEEPEST {
         for raw in ["response", "completion"].iter().filter_map(|k| members.raw(k)) {
             match (starts(raw, '{'), text("response")) {
-                (true, _) => object(&doc.part(raw), reader, depth + 1)?,
+                (true, _) => object(&document.part(raw), reader, depth + 1)?,
                 (false, Some(stream)) if is_stream(&stream) => match whole(&stream) {
                     Some(text) => {
                         object(&Document { text: &text, ..*doc }, reader, depth + 1)?;

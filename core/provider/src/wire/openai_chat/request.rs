@@ -122,16 +122,20 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     })
 }
 
-fn plain_message<'a>(role: Role, all: &[Slot], of: impl Fn(&Slot) -> &'a Block) -> ChatMessage<'a> {
+fn plain_message<'a>(
+    role: Role,
+    group: &[Slot],
+    block: impl Fn(&Slot) -> &'a Block,
+) -> ChatMessage<'a> {
     let parts = |s: &Slot| match (s.show, &block(s).media) {
         (BlockForm::Image, Some(m)) => vec![media(m)],
         _ => texts(block(s), text),
     };
-    let content = match all {
+    let content = match group {
         [one] if one.show != BlockForm::Image && block(one).splits.is_empty() => {
             OneOrMany::One(Text::Block(block(one)))
         }
-        _ => OneOrMany::Many(all.iter().flat_map(parts).collect()),
+        _ => OneOrMany::Many(group.iter().flat_map(parts).collect()),
     };
     ChatMessage { role, content: Some(content), ..ChatMessage::default() }
 }

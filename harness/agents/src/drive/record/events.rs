@@ -42,8 +42,14 @@ pub(super) fn build(
     out
 }
 
-fn begin(drive: &Driven, step: usize, shown: &SentTexts<'_>, anew: bool, out: &mut Vec<CaseEvent>) {
-    let event = match &drive.plan.moves[step].what {
+fn begin(
+    driven: &Driven,
+    step: usize,
+    shown: &SentTexts<'_>,
+    restarts: bool,
+    out: &mut Vec<CaseEvent>,
+) {
+    let event = match &driven.plan.moves[step].what {
         Delivery::Wait => return,
         Delivery::Compact(_) => CaseEvent::Compact { instructions: None },
         Delivery::Say(words) => {

@@ -67,7 +67,12 @@ fn before<'a>(text: &'a str, summary: &str) -> Option<&'a str> {
     prefix.ends_with('\n').then_some(prefix)
 }
 
-fn sorted(p: &CasePiece<'_>, first: bool, prefix: Option<&str>, made: &[&str]) -> Classification {
+fn sorted(
+    p: &CasePiece<'_>,
+    first: bool,
+    prefix: Option<&str>,
+    summaries: &[&str],
+) -> Classification {
     if p.instructs() {
         let kind = if first { BlockKind::Base } else { BlockKind::Context };
         return Classification::Constant(kind, None);
@@ -80,7 +85,7 @@ fn sorted(p: &CasePiece<'_>, first: bool, prefix: Option<&str>, made: &[&str]) -
     }
     let text = p.text();
     let begins = prefix.filter(|prefix| text.starts_with(prefix)).map(str::len);
-    let body = begins.or_else(|| made.iter().find_map(|s| before(text, s)).map(str::len));
+    let body = begins.or_else(|| summaries.iter().find_map(|s| before(text, s)).map(str::len));
     match body {
         Some(begin) if p.texts.len() == 1 => Classification::Summary { body: begin..text.len() },
         _ if p.said => Classification::Said(BlockKind::User),
