@@ -125,10 +125,10 @@ def room(text):
 
 
 def crowded(text, at):
-    """Whether more than two of five words near a place are rare and new."""
+    """Whether more than a third of the words near a place are rare and new."""
     words, at = room(text), len(text[:at].encode())
     first, end = (bisect.bisect_left(words, (at + by,)) for by in (-100, 100))
-    return words[end][1] - words[first][1] > 0.4 * (end - first)
+    return 3 * (words[end][1] - words[first][1]) > end - first
 
 
 class Showings:
@@ -176,10 +176,10 @@ class Showings:
         found, pairs = words(around), pairs_near(around)
         usual = len(pairs & self.usual)
         sentence = usual and usual >= 0.15 * min(len(self.usual) / 20_000, 1) * len(pairs)
-        sentence = sentence and not crowded(text, at)
+        full = crowded(text, at)
         return self.is_statement or any(
-            sentence and len(line & found) >= min(2, (len(line) + 1) // 2)
-            or any(len(c) >= 2 and len(c & found) >= 0.8 * len(c) for c in (line, copy))
+            sentence and (not full or line <= found) and len(line & found) >= min(2, (len(line) + 1) // 2)
+            or len(copy) >= 2 and len(copy & found) >= 0.8 * len(copy)
             or len(of_line) >= 2 and len(of_line & pairs) >= 0.8 * len(of_line)
             for line, copy, of_line in self.places
         )

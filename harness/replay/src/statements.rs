@@ -29,15 +29,15 @@ const SHORT: usize = 5;
 /// Minimum length of the longer word of a pair, bytes. So `of the` is no pair.
 const LONG: usize = 5;
 
-/// Share of the near terms, or of the terms or pairs in a line, that a copy has.
+/// Share of the near terms, or of the pairs in a line, that a copy has.
 const COPIED: f64 = 0.8;
 
 /// Minimum number of pairs in a line that is copied.
 const LINE_PAIRS: usize = 2;
 
-/// Maximum share of new rare words among the words near a literal in a sentence. So a list has to be
-/// as long as copies of the lines.
-const CROWDED: f64 = 0.4;
+/// Minimum number of near words for each new rare one, unless all terms of the line are there. So a
+/// list has to be as long as copies of the lines.
+const ROOM: usize = 3;
 
 /// Minimum length of a rare word, bytes.
 const RARE: usize = 8;
@@ -101,12 +101,12 @@ impl<'a> WrittenText<'a> {
         WrittenText { folded, alone, words, usage }
     }
 
-    /// Returns whether too many of the words near this place are rare and new.
+    /// Returns whether too many of the words near this place are rare and new in the text.
     fn is_crowded(&self, at: usize) -> bool {
         let word_at = |at: usize| self.words.partition_point(|(start, _)| *start < at);
         let (from, to) = (word_at(at.saturating_sub(SPAN)), word_at(at + SPAN));
         let rare = self.words[to].1 - self.words[from].1;
-        rare as f64 > CROWDED * (to - from) as f64
+        rare * ROOM > to - from
     }
 }
 
@@ -166,15 +166,17 @@ impl StatedLiteral {
             is_found = true;
             let near = Near::new(folded, at, len);
             let (words, pairs) = (near.hashes(), near.pairs());
-            let is_sentence = text.usage.is_of_sentence(&pairs) && !text.is_crowded(at);
+            let is_sentence = text.usage.is_of_sentence(&pairs);
+            let is_crowded = text.is_crowded(at);
             let shares = |showing: &Showing| {
                 let of = |known: &HashSet<u64>| known.intersection(&words).count();
                 let same = showing.pairs.intersection(&pairs).count();
                 let copies = |n: usize, of: usize, least: usize| {
                     of >= least && n as f64 >= COPIED * of as f64
                 };
-                is_sentence && of(&showing.line) >= SHARED.min(showing.line.len().div_ceil(2))
-                    || copies(of(&showing.line), showing.line.len(), SHARED)
+                let has_room = !is_crowded || showing.line.is_subset(&words);
+                let shared = SHARED.min(showing.line.len().div_ceil(2));
+                is_sentence && has_room && of(&showing.line) >= shared
                     || copies(of(&showing.around), showing.around.len(), SHARED)
                     || copies(same, showing.pairs.len(), LINE_PAIRS)
             };
