@@ -125,9 +125,9 @@ const examples = {
   ],
   'admit.result': [[{}, { message }], [{ message: 'short' }, { keep: ['m1'] }]],
   'reply.params': [[{ usage, stop_reason: 'tool_use' }], [{ usage }, { usage, stop_reason: 'x' }]],
-  'reply.result': [[{}], [null, 'ok']],
+  'reply.result': [[{}], [null, 'ok', { keep }]],
   'turn_end.params': [[{ usage, stop_reason: 'end_turn' }], [{ stop_reason: 'end_turn' }]],
-  'turn_end.result': [[{}], [null]],
+  'turn_end.result': [[{}], [null, { keep }]],
   'error.params': [
     [{ class: 'server', status: 529, message: 'overloaded', attempt: 1 },
       { class: 'stream', status: 0, message: 'broken off', attempt: 2 }],
@@ -138,7 +138,7 @@ const examples = {
     [{}, { again: true }, { fail: 'no money' }], [{ again: 'yes' }, { fail: true }, { retry: 1 }],
   ],
   'rewind.params': [[{ to: 'm1' }, { to: null }], [{}, { to: 1 }]],
-  'rewind.result': [[{}], [null]],
+  'rewind.result': [[{}], [null, { keep }]],
   'shutdown.params': [[{}], [null]],
   'shutdown.result': [[{}], [null]],
   'complete.params': [
