@@ -3,11 +3,14 @@
 //! Files of side questions and of requests for summaries begin with the lines of the session, and
 //! copies of such files with each other's. A line that stands twice is taken once.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{Hash, Hasher};
+use std::collections::HashSet;
 
+use super::line::TranscriptLine;
 use crate::formats::prelude::*;
-use rapidhash::quality::RapidHasher;
+use ctxbench_core::tokens::content_hash;
+use rapidhash::RapidHashMap as HashMap;
+
+type Line = RecordedLine<TranscriptLine>;
 
 pub(super) struct Conversations {
     pub(super) lines: Vec<Spoken>,
@@ -19,12 +22,12 @@ pub(super) struct Conversations {
 
 pub(super) struct Spoken {
     pub(super) agent: Option<String>,
-    pub(super) line: RecordedLine,
+    pub(super) line: Line,
 }
 
 impl Conversations {
-    pub(super) fn windows(&self) -> Vec<Vec<&RecordedLine>> {
-        let mut windows: HashMap<Option<&str>, Vec<&RecordedLine>> = HashMap::new();
+    pub(super) fn windows(&self) -> Vec<Vec<&Line>> {
+        let mut windows: HashMap<Option<&str>, Vec<&Line>> = HashMap::default();
         for spoken in &self.lines {
             let agent = spoken.agent.as_deref().filter(|_| !self.of_subagent);
             windows.entry(agent).or_default().push(&spoken.line);
@@ -33,19 +36,16 @@ impl Conversations {
     }
 }
 
-pub(super) fn split(mut lines: Vec<RecordedLine>) -> Conversations {
-    let is_main = |l: &RecordedLine| {
-        matches!(str_of(&l.object, "type"), Some("user" | "assistant"))
-            && !flag(&l.object, "isSidechain")
-    };
+pub(super) fn split(mut lines: Vec<Line>) -> Conversations {
+    let is_main = |l: &Line| l.object.is_message() && !l.object.is_sidechain;
     let of_subagent = !lines.iter().any(is_main);
     let mut standing = StandingLines::default();
     lines.retain(|line| !is_main(line) || !standing.add_main(line));
     let mut asides = HashSet::new();
-    let mut roots: HashMap<String, String> = HashMap::new();
+    let mut roots: HashMap<String, String> = HashMap::default();
     let mut out = Vec::new();
     for line in lines {
-        if !flag(&line.object, "isSidechain") {
+        if !line.object.is_sidechain {
             out.push(Spoken { agent: None, line });
             continue;
         }
@@ -59,54 +59,48 @@ pub(super) fn split(mut lines: Vec<RecordedLine>) -> Conversations {
     Conversations { lines: out, of_subagent, asides }
 }
 
-/// Messages so far, by what identifies them, each with its conversation.
+/// Hashes of what identifies the messages so far, each with its conversation.
 #[derive(Default)]
-struct StandingLines(HashMap<String, Option<String>>);
+struct StandingLines(HashMap<u64, Option<String>>);
+
+/// Returns the hashes of what identifies a message: its id, and its content.
+fn identities(line: &Line) -> [Option<u64>; 2] {
+    let uuid = line.object.uuid.as_deref();
+    [uuid.map(|uuid| content_hash(uuid.as_bytes())), line.object.fingerprint()]
+}
 
 impl StandingLines {
     /// Adds a message of the main conversation. Returns whether it stands there already.
-    fn add_main(&mut self, line: &RecordedLine) -> bool {
-        let (uuid, content) = (string(&line.object, "uuid"), fingerprint(line));
-        let is_copy = content.as_ref().or(uuid.as_ref()).is_some_and(|n| self.0.contains_key(n));
+    fn add_main(&mut self, line: &Line) -> bool {
+        let [uuid, content] = identities(line);
+        let is_copy = content.or(uuid).is_some_and(|n| self.0.contains_key(&n));
         self.0.extend(uuid.into_iter().chain(content).map(|name| (name, None)));
         is_copy
     }
 
     /// Returns the other conversation that has a message of a subagent already, or adds the message.
-    fn owner(&mut self, line: &RecordedLine, agent: &str) -> Option<Option<String>> {
-        let (uuid, content) = (string(&line.object, "uuid"), fingerprint(line));
+    fn owner(&mut self, line: &Line, agent: &str) -> Option<Option<String>> {
+        let [uuid, content] = identities(line);
         let known = content.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
         if let Some(owner) = known.filter(|owner| owner.as_deref() != Some(agent)) {
             return Some(owner);
         }
         // Subagents may be told the same at the same time.
-        let reply = content.filter(|_| str_of(&line.object, "type") == Some("assistant"));
+        let reply = content.filter(|_| line.object.kind() == "assistant");
         let own = |name| (name, Some(agent.to_string()));
         self.0.extend(uuid.into_iter().chain(reply).map(own));
         None
     }
 }
 
-/// Returns what identifies a message apart from its id: its content, with its reply or its time.
-fn fingerprint(line: &RecordedLine) -> Option<String> {
-    let o = &line.object;
-    let message = object_of(o, "message")?;
-    let reply = str_of(message, "id").zip(str_of(o, "requestId"));
-    let (id, request) = reply.or(str_of(o, "timestamp").map(|time| (time, "")))?;
-    let mut content = RapidHasher::default();
-    message.get("content").hash(&mut content);
-    Some(format!("{id} {request} {:x}", content.finish()))
-}
-
 /// Returns the subagent of a sidechain line: its id, or the first line of its chain if it has no
 /// id.
-fn sidechain(object: &Map<String, Value>, roots: &mut HashMap<String, String>) -> String {
-    let uuid = str_of(object, "uuid").unwrap_or_default();
-    let root = str_of(object, "parentUuid")
-        .and_then(|p| roots.get(p).cloned())
-        .unwrap_or_else(|| format!("side-{uuid}"));
+fn sidechain(line: &TranscriptLine, roots: &mut HashMap<String, String>) -> String {
+    let uuid = line.uuid.as_deref().unwrap_or_default();
+    let root = line.parent_uuid.as_ref().and_then(|p| roots.get(p).cloned());
+    let root = root.unwrap_or_else(|| format!("side-{uuid}"));
     roots.insert(uuid.to_string(), root.clone());
-    str_of(object, "agentId").map_or(root, str::to_string)
+    line.agent_id.clone().unwrap_or(root)
 }
 
 #[cfg(test)]
