@@ -42,7 +42,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "system prompts and tools of older versions, what a web search found, and how the \
              provider's own compaction reads",
     sniff,
-    read,
+    read: |input, sink| lines::session(input, Vec::new(), sink, read),
     parts: no_parts,
 };
 
@@ -72,21 +72,18 @@ fn sniff(head: &Head) -> bool {
     })
 }
 
-fn read(input: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
-    let (mut notes, mut reader) = (Recording::default(), RolloutReader::default());
-    lines::each_object(input, &mut notes, &mut |_, line| {
+fn read(lines: Vec<RecordedLine>, _file: &str, out: Recording) -> Recording {
+    let mut reader = RolloutReader { out, ..RolloutReader::default() };
+    for line in lines {
         reader.line(line);
-        Ok(())
-    })?;
+    }
     reader.end_call();
-    let Recording { warnings, broken, .. } = notes;
-    (reader.out.warnings, reader.out.broken) = (warnings, broken);
     let kept: HashSet<usize> = surviving(&reader.records).into_iter().collect();
     for (i, step) in reader.out.steps.iter_mut().enumerate().filter(|(i, _)| !kept.contains(i)) {
         let is_rollback = matches!(reader.records[i], Record::RolledBack { .. });
         step.view = if is_rollback { step.view } else { View::Calls };
     }
-    sink(Ok(reader.out))
+    reader.out
 }
 
 #[derive(Default)]
