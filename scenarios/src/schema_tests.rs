@@ -80,7 +80,7 @@ fn fits(root: &Value, at: &Value, value: &Value) -> bool {
 
 /// Lines that no built-in session has.
 const RECORDED: &str = r#"{"type":"clear"}
-{"type":"recorded_call","usage":{"input":10,"output":8,"cache_read":49204,"cache_write":1739,"call_id":"c","told_usd":0.0357},"model":"claude-opus-4-5","at":585427}
+{"type":"recorded_call","usage":{"input":10,"output":8,"cache_read":49204,"cache_write":1739,"call_id":"c","call_alias":"d","call_in":"t","told_usd":0.0357},"model":"claude-opus-4-5","at":585427}
 {"type":"recorded_compaction","pre_tokens":175004,"summary":"Checkpoint","trigger":"manual"}"#;
 
 #[test]

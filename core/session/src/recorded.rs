@@ -41,6 +41,11 @@ pub struct Billing {
     /// Name of the call, the same wherever a recording repeats it. A call is billed once. Absent if
     /// the recording does not identify it.
     pub call_id: Option<Arc<str>>,
+    /// Another name of the call, which is the only one that some copies have.
+    pub call_alias: Option<Arc<str>>,
+    /// Thread or request of the call. Calls with one name in two threads or requests are different
+    /// calls. Absent if the recording does not tell it.
+    pub call_in: Option<Arc<str>>,
     /// Speed that the provider reported, such as `fast`; absent for the standard speed.
     pub speed: Option<Arc<str>>,
     /// Service tier that the provider reported, such as `batch`; absent for the standard tier.
@@ -52,20 +57,6 @@ pub struct Billing {
     pub web_searches: u64,
     /// Cost of the call in USD as the recording program computed it.
     pub told_usd: Option<f64>,
-}
-
-impl Billing {
-    /// Names a call by its thread and the totals after it. Forks may not tell which thread it is.
-    pub fn call_in_thread(thread: Option<&str>, totals: [u64; 3]) -> String {
-        format!("{} {totals:?}", thread.unwrap_or("?"))
-    }
-
-    /// Returns the thread of the call, if its name tells it, and its identity there.
-    pub fn call(&self) -> Option<(Option<&str>, &str)> {
-        let id = self.call_id.as_deref()?;
-        let named = id.split_once(" [");
-        Some(named.map_or((None, id), |(of, call)| (Some(of).filter(|of| *of != "?"), call)))
-    }
 }
 
 impl RecordedUsage {

@@ -46,16 +46,21 @@ fn find_as_it_is(name: &str) -> Option<&'static Model> {
     }
 }
 
-/// Finds a model of Anthropic, whose names others write in another order and with a dot:
-/// `claude-4.5-sonnet`.
+/// Finds a model of Anthropic, whose names others write in another order, with a dot, or without the
+/// family: `claude-4.5-sonnet`, `sonnet-4.5`.
 fn claude(name: &str) -> Option<&'static Model> {
-    let parts = |name: &str| {
-        let Name { mut words, version } = Name::parse(bare(name));
-        words.sort_unstable();
-        (words, version)
+    let Name { mut words, version } = Name::parse(bare(name));
+    words.retain(|word| word != "claude");
+    let ([size], Some(version)) = (&*words, version) else {
+        return None;
     };
-    let asked = parts(name);
-    catalogue().iter().find(|m| m.provider == Provider::Anthropic && parts(&m.name) == asked)
+    if !["haiku", "sonnet", "opus"].contains(&size.as_str()) {
+        return None;
+    }
+    let (major, minor) = (version / 100, version % 100);
+    let minor = if minor > 0 { format!("-{minor}") } else { String::new() };
+    let name = format!("claude-{size}-{major}{minor}");
+    catalogue().iter().find(|m| *m.name == *name).or_else(|| unlisted::named(&name))
 }
 
 /// Finds a model of Google, which lists most of them as previews, by its name without that word.
@@ -94,6 +99,7 @@ mod tests {
         assert_eq!(name("gpt-5.1"), Some("gpt-5.1"));
         assert_eq!(name("gpt-5-2025-08-07"), Some("gpt-5"));
         assert_eq!(name("claude-4.5-sonnet"), Some("claude-sonnet-4-5"));
+        assert_eq!(name("sonnet-4.5"), Some("claude-sonnet-4-5"));
         assert_eq!(name("openai:gpt-5-codex-high"), Some("gpt-5-codex"));
         assert_eq!(name("gemini-2.5-pro-preview-06-05"), Some("gemini-2.5-pro"));
         // A name of any length ends.
@@ -116,6 +122,7 @@ mod tests {
                 (15.0, 1.5, 75.0),
             ),
             ("claude-opus-4-1", "anthropic.claude-opus-4-1-20250805-v1:0", (15.0, 1.5, 75.0)),
+            ("claude-4.1-opus", "anthropic.claude-opus-4-1-20250805-v1:0", (15.0, 1.5, 75.0)),
             ("gpt-5-mini-2025-08-07", "gpt-5-mini-2025-08-07", (0.25, 0.025, 2.0)),
             ("openai/gpt-4o-mini", "gpt-4o-mini", (0.15, 0.075, 0.6)),
             ("z-ai/glm-4.6", "zai/glm-4.6", (0.6, 0.11, 2.2)),

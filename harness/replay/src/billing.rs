@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
+use std::sync::Arc;
 
 use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, ToolCall};
@@ -17,8 +18,8 @@ use ctxbench_session::{Entry, RecordedUsage, Session};
 use ctxbench_util::plural::pluralize;
 use rapidhash::quality::RapidHasher;
 
-/// Returns what identifies the call of each entry, the same wherever recordings repeat it: its id, or
-/// else its time, content and counters. Calls without id and time are known by the content of the
+/// Returns what identifies the call of each entry within its session: its id, or else its time, content
+/// and counters. Calls without id and time are known by the content of the
 /// whole recording. `None` for entries without a call, and for sessions that are no recordings.
 pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
     let began = session.header.started.as_deref().and_then(millis);
@@ -26,8 +27,8 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
     let mut equal: HashMap<u64, usize> = HashMap::new();
     let hash = |entry: &Entry| {
         let (usage, at) = call(entry)?;
-        if let Some((_, id)) = usage.and_then(|u| u.billing.call()) {
-            return Some(content_hash(id.as_bytes()));
+        if let Some(CallNames { name, told_in, .. }) = CallNames::of(entry) {
+            return Some(name ^ told_in.unwrap_or_default());
         }
         session.header.source.as_ref()?;
         let place = match began.zip(at) {
@@ -75,23 +76,44 @@ impl SessionCalls {
     }
 }
 
-/// What copies of a session have, too.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SharedCalls {
-    /// Its [`call_hashes`], each once; of a recording without calls, that of its content.
-    hashes: BTreeSet<u64>,
-    /// Hash of the thread of the calls. Sessions of other threads made other calls. `None` = unknown.
-    thread: Option<u64>,
+/// Hashes of the names of a call. Copies of it have one of the first two.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct CallNames {
+    name: u64,
+    alias: Option<u64>,
+    /// The thread or request, without which calls of any have this name. `None` = unknown.
+    told_in: Option<u64>,
 }
+
+impl CallNames {
+    /// Returns the names that a recording gives to the call of an entry.
+    fn of(entry: &Entry) -> Option<CallNames> {
+        let billing = &call(entry)?.0?.billing;
+        let hash = |name: &Arc<str>| content_hash(name.as_bytes());
+        let name = billing.call_id.as_ref().map(hash)?;
+        let [alias, told_in] =
+            [&billing.call_alias, &billing.call_in].map(|n| n.as_ref().map(hash));
+        Some(CallNames { name, alias, told_in })
+    }
+}
+
+/// What copies of a session have, too: its [`call_hashes`], each once, with the names of the call. A
+/// recording without calls has that of its content.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharedCalls(BTreeMap<u64, CallNames>);
 
 impl SharedCalls {
     pub fn new(session: &Session, calls: Vec<Option<u64>>) -> SharedCalls {
-        let mut hashes: BTreeSet<u64> = calls.into_iter().flatten().collect();
-        if hashes.is_empty() && session.header.source.is_some() {
-            hashes.insert(whole_hash(session));
+        let bare = |name| CallNames { name, ..CallNames::default() };
+        let named = |(entry, hash): (&Entry, Option<u64>)| {
+            Some((hash?, CallNames::of(entry).unwrap_or(bare(hash?))))
+        };
+        let mut all: BTreeMap<_, _> = session.entries.iter().zip(calls).filter_map(named).collect();
+        if all.is_empty() && session.header.source.is_some() {
+            let whole = whole_hash(session);
+            all.insert(whole, bare(whole));
         }
-        let mut threads = session.entries.iter().filter_map(|e| call(e)?.0?.billing.call()?.0);
-        SharedCalls { hashes, thread: threads.next().map(|of| content_hash(of.as_bytes())) }
+        SharedCalls(all)
     }
 }
 
@@ -121,12 +143,12 @@ fn message_hashes(session: &Session) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Calls that were billed, each with the session that it was billed to.
+/// Calls that were billed, by name, each with the session that it was billed to.
 #[derive(Debug, Default)]
 pub struct BilledCalls {
-    /// With the thread, as soon as a session tells it.
+    /// With the thread or request, as soon as a session tells it.
     first: HashMap<u64, (Option<u64>, usize)>,
-    /// Calls that look like the first one and were made in another thread.
+    /// Calls with the name of the first one that were made in another thread or request.
     alike: HashMap<(u64, Option<u64>), usize>,
 }
 
@@ -134,16 +156,21 @@ impl BilledCalls {
     /// Bills calls to a session. Returns those that are billed to other sessions already, with
     /// these sessions.
     pub fn bill(&mut self, session: usize, calls: &SharedCalls) -> HashMap<u64, usize> {
-        let thread = calls.thread;
-        let owner = |call: &u64| {
-            let (of, by) = self.first.entry(*call).or_insert((thread, session));
-            if of.is_some() && thread.is_some() && *of != thread {
-                return (*call, *self.alike.entry((*call, thread)).or_insert(session));
-            }
-            *of = of.or(thread);
-            (*call, *by)
+        let owner = |(hash, call): (&u64, &CallNames)| {
+            let claim = |by, name| self.claim(name, call.told_in, by);
+            (*hash, call.alias.into_iter().chain([call.name]).fold(session, claim))
         };
-        calls.hashes.iter().map(owner).filter(|(_, by)| *by != session).collect()
+        calls.0.iter().map(owner).filter(|(_, by)| *by != session).collect()
+    }
+
+    /// Returns the session that calls of this name are billed to: the first that claims it.
+    fn claim(&mut self, name: u64, told_in: Option<u64>, session: usize) -> usize {
+        let (of, by) = self.first.entry(name).or_insert((told_in, session));
+        if of.is_some() && told_in.is_some() && *of != told_in {
+            return *self.alike.entry((name, told_in)).or_insert(session);
+        }
+        *of = of.or(told_in);
+        *by
     }
 }
 

@@ -9,6 +9,7 @@ mod advise;
 mod agents;
 mod bad_input;
 mod billing;
+mod billing_copies;
 mod billing_kinds;
 mod billing_ledger;
 mod billing_prices;

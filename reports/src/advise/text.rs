@@ -93,11 +93,7 @@ pub(super) fn evidence(a: &Advice, in_full: bool) -> Vec<Part> {
         out.push(Heading(format!("Each session today, then with {}", assignments(focus))));
         out.extend([Table(&SESSION_HEAD, by_session(&a.now, then)), List(accuracy(a))]);
     }
-    let listed = match (in_full, a.sessions) {
-        (true, _) => a.left_out.len(),
-        (false, 0) => LISTED,
-        (false, _) => 0,
-    };
+    let listed = if in_full { a.left_out.len() } else { LISTED };
     out.into_iter().chain(left_out(a, listed)).collect()
 }
 

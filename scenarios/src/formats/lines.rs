@@ -1,5 +1,6 @@
 //! Lines of a recording, and access to their fields.
 
+use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -9,6 +10,7 @@ pub(super) use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use ctxbench_formats::lines::{LineReader, path_to_last};
 pub(super) use ctxbench_formats::{object_of, str_of};
 use ctxbench_util::plural::pluralize;
+use rapidhash::quality::RapidHasher;
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Error, Map, Value};
@@ -123,6 +125,7 @@ pub fn is_about_damage(warning: &str) -> bool {
         NOT_AN_OBJECT,
         "breaks off",
         "not readable as JSON",
+        "which cannot be read",
         plausible::IMPOSSIBLE,
         plausible::HIDDEN,
     ];
@@ -260,6 +263,13 @@ pub(super) fn objects<'a>(
     key: &str,
 ) -> impl Iterator<Item = &'a Map<String, Value>> {
     list_of(object, key).iter().filter_map(Value::as_object)
+}
+
+/// Returns a hash that is the same for equal values.
+pub(super) fn hash_of(what: impl Hash) -> u64 {
+    let mut hasher = RapidHasher::default();
+    what.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns the first line with content.

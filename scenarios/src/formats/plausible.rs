@@ -1,5 +1,7 @@
 //! Counters that contradict each other or the window: told, and not believed.
 
+use std::collections::HashSet;
+
 use ctxbench_session::{Entry, Header, RecordedCompaction, RecordedUsage, calibration};
 use ctxbench_util::plural::pluralize;
 
@@ -11,10 +13,12 @@ pub(super) const IMPOSSIBLE: &str = "they cannot be right";
 pub(super) const HIDDEN: &str = "that the file does not show";
 
 /// Removes counters that no call can have had: prompt and reply far larger than the window and than all
-/// that was said. Returns a warning.
+/// that was said. `aside` are the places of single calls outside the conversation; others can be sums.
+/// Returns a warning.
 pub(super) fn drop_impossible_counters(
     header: &Header,
     items: &mut [Located],
+    aside: &HashSet<usize>,
     file: &str,
 ) -> Option<String> {
     /// System prompts, tools and reminders that a recording lacks, tokens.
@@ -25,16 +29,18 @@ pub(super) fn drop_impossible_counters(
     let window = header.context_window.filter(|w| *w < bounds::TOKENS).unwrap_or(LARGEST_WINDOW);
     let all = |usage: &RecordedUsage| usage.prompt().saturating_add(usage.output);
     let beyond = |usage: &RecordedUsage| all(usage) >= window.saturating_add(window / 4);
-    let mut usages = items.iter().filter_map(|i| i.entry.as_reply()?.usage.as_ref());
-    usages.any(beyond).then_some(())?;
+    let mut usages =
+        items.iter_mut().enumerate().filter_map(|(at, i)| usage(&mut i.entry, aside.contains(&at)));
+    usages.any(|usage| beyond(usage)).then_some(())?;
     let by = calibration::counting_of(header.model.as_deref()).for_visible_text();
     let said = calibration::content(items.iter().map(|i| &i.entry), &by);
     let mut dropped = Vec::new();
-    for Located { line, entry } in items {
-        if let Entry::Assistant(a) = entry
-            && let Some(usage) = a.usage.take_if(|u| beyond(u) && all(u) > said + UNSEEN)
-        {
-            dropped.push((*line, all(&usage)));
+    for (at, Located { line, entry }) in items.iter_mut().enumerate() {
+        let is_wrong = |u: &&mut RecordedUsage| beyond(u) && all(u) > said + UNSEEN;
+        let Some(wrong) = usage(entry, aside.contains(&at)).filter(is_wrong) else { continue };
+        dropped.push((*line, all(&std::mem::take(wrong))));
+        if let Entry::Assistant(a) = entry {
+            a.usage = None;
         }
     }
     let &(line, tokens) = dropped.first()?;
@@ -46,6 +52,14 @@ pub(super) fn drop_impossible_counters(
         "{file}:{line}: the counters tell of a prompt and a reply of {tokens} tokens, in a window of \
          {window} and a session of {said}; {IMPOSSIBLE} and are left out{more}"
     ))
+}
+
+fn usage(entry: &mut Entry, is_aside: bool) -> Option<&mut RecordedUsage> {
+    match entry {
+        Entry::Assistant(a) => a.usage.as_mut(),
+        Entry::RecordedCall(c) if is_aside => Some(&mut c.usage),
+        _ => None,
+    }
 }
 
 /// Removes counters that are 0 in every reply, as some gateways send them. Returns a warning.

@@ -250,14 +250,15 @@ impl RecordingReply {
 
     pub(super) fn join(&mut self, more: RecordingReply) {
         self.pieces.extend(more.pieces);
-        // Counters of a stream grow, but for those of a prompt that the provider replaced.
-        let is_less = |new: &Counters| {
-            let old = self.counters.as_ref().ok();
-            old.is_some_and(|old| old.prompt() == new.prompt() && old.output > new.output)
-        };
-        if more.counters.as_ref().is_ok_and(|new| !is_less(new)) {
-            (self.counters, self.output_is_stub) = (more.counters, more.output_is_stub);
+        // Counters of a stream grow, but for those of a prompt that the provider replaced. Some
+        // gateways tell the prompt only once.
+        let Ok(new) = more.counters else { return };
+        match &mut self.counters {
+            Ok(old) if old.prompt() == new.prompt() && old.output > new.output => return,
+            Ok(old) if new.prompt() == 0 => old.output = old.output.max(new.output),
+            counters => *counters = Ok(new),
         }
+        self.output_is_stub = more.output_is_stub;
     }
 }
 

@@ -46,10 +46,10 @@ pub(super) fn put_together(
     }
     for RecordingStep { line, stamp, agent, what, .. } in given_up {
         (builder.line, builder.stamp) = (line, stamp);
-        let StepKind::Reply(reply) = what else { continue };
-        let Some(usage) = counted(&reply) else { continue };
-        let (at, agent) = (builder.at(), agent.filter(|_| !of_subagent));
-        builder.entry(Entry::RecordedCall(RecordedCall { usage, model: reply.model, at, agent }));
+        builder.agent = agent.filter(|_| !of_subagent);
+        if let StepKind::Reply(reply) = what {
+            builder.call(reply);
+        }
     }
     let (id, title) = (id.unwrap_or_default(), title.unwrap_or_default());
     let source = Source { format: format.to_string(), file: Some(file.to_string()), version };
@@ -209,6 +209,8 @@ struct SessionBuilder {
     start: Option<i64>,
     /// Tokens of system prompt and tools that the recording lacks.
     prefix_tokens: Option<u64>,
+    /// Places of the calls whose reply is known and no part of the session.
+    aside: HashSet<usize>,
 }
 
 impl SessionBuilder {
@@ -223,7 +225,9 @@ impl SessionBuilder {
             StepKind::Input(input) => self.input(input),
             StepKind::Reply(reply) => self.reply(reply),
             // Compactions in a subagent's window do not count as compactions of the session.
-            StepKind::Compaction(_) if self.agent.is_some() => {}
+            StepKind::Compaction(c) if self.agent.is_some() => {
+                c.reply.into_iter().for_each(|reply| self.call(*reply));
+            }
             StepKind::Compaction(c) => self.compaction(c),
             StepKind::Cleared if self.agent.is_some() => {}
             StepKind::Cleared => {
@@ -280,6 +284,16 @@ impl SessionBuilder {
     fn window_begun(&self) -> bool {
         let of_window = |e: &Entry| e.agent() == self.agent.as_deref();
         self.items.iter().any(|i| i.entry.is_message() && of_window(&i.entry))
+    }
+
+    /// Adds a call whose reply is no part of the session.
+    fn call(&mut self, reply: RecordingReply) {
+        let Some(usage) = counted(&reply) else { return };
+        let (at, agent) = (self.at(), self.agent.clone());
+        if !reply.pieces.is_empty() {
+            self.aside.insert(self.items.len());
+        }
+        self.entry(Entry::RecordedCall(RecordedCall { usage, model: reply.model, at, agent }));
     }
 
     fn entry(&mut self, entry: Entry) {
@@ -412,7 +426,8 @@ impl SessionBuilder {
         header.model =
             replies.find_map(|reply| reply.model.clone().filter(|_| reply.agent.is_none()));
         self.warnings.extend(plausible::drop_zero_counters(&mut self.items, file));
-        self.warnings.extend(plausible::drop_impossible_counters(&header, &mut self.items, file));
+        let (items, aside) = (&mut self.items, &self.aside);
+        self.warnings.extend(plausible::drop_impossible_counters(&header, items, aside, file));
         if format != "aider" {
             // Aider's user takes files out of the chat at will.
             self.warnings.extend(plausible::add_hidden_compactions(&mut self.items, file));

@@ -1,9 +1,7 @@
 //! What the reader needs of a line. Content is converted as soon as the line is read, so that memory
 //! holds each text once.
 
-use std::hash::{Hash, Hasher};
-
-use rapidhash::quality::RapidHasher;
+use ctxbench_core::tokens::content_hash;
 use serde::{Deserialize, Deserializer};
 
 use crate::formats::lines::LineObject;
@@ -26,6 +24,8 @@ pub(super) struct TranscriptLine {
     pub(super) request_id: Option<String>,
     pub(super) agent_id: Option<String>,
     pub(super) version: Option<String>,
+    #[serde(rename = "costUSD")]
+    pub(super) cost_usd: Value,
     pub(super) is_sidechain: bool,
     pub(super) is_meta: bool,
     pub(super) is_compact_summary: bool,
@@ -61,11 +61,9 @@ pub(super) struct Content {
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Content, D::Error> {
         let written = Value::deserialize(from)?;
-        let mut hasher = RapidHasher::default();
-        written.hash(&mut hasher);
         Ok(Content {
             pieces: content(Some(&written)),
-            hash: hasher.finish(),
+            hash: hash_of(&written),
             compaction: messages::compaction_in(Some(&written)).cloned(),
         })
     }
@@ -99,14 +97,17 @@ impl TranscriptLine {
         self.message.as_ref()?.id.as_deref()
     }
 
-    /// Returns what identifies a message apart from its id: its content, with its reply or its time.
-    pub(super) fn fingerprint(&self) -> Option<u64> {
-        let message = self.message.as_ref()?;
+    pub(super) fn uuid_hash(&self) -> Option<u64> {
+        self.uuid.as_ref().map(|uuid| content_hash(uuid.as_bytes()))
+    }
+
+    /// Returns hashes of what identifies a message apart from its id: its content, with its reply and
+    /// with its time. Copies may lack the request of a reply.
+    pub(super) fn fingerprints(&self) -> Vec<u64> {
+        let Some(message) = &self.message else { return Vec::new() };
         let reply = self.message_id().zip(self.request_id.as_deref());
-        let place = reply.or(self.timestamp.as_deref().map(|time| (time, "")))?;
-        let mut hasher = RapidHasher::default();
-        (place, message.content.hash).hash(&mut hasher);
-        Some(hasher.finish())
+        let places = [reply, self.timestamp.as_deref().map(|time| (time, ""))].into_iter();
+        places.flatten().map(|place| hash_of((place, message.content.hash))).collect()
     }
 }
 

@@ -65,7 +65,8 @@ fn read(lines: Vec<RecordedLine<TranscriptLine>>, file: &str, mut out: Recording
     let left: HashSet<usize> =
         conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
     lines::note_branches(left.len(), "line", file, &mut out);
-    let mut reader = TranscriptReader { out, ..TranscriptReader::default() };
+    let requests = requests(&conversations.lines);
+    let mut reader = TranscriptReader { out, requests, ..TranscriptReader::default() };
     for spoken in conversations.lines {
         let from = reader.out.steps.len();
         let number = spoken.line.number;
@@ -83,6 +84,17 @@ fn read(lines: Vec<RecordedLine<TranscriptLine>>, file: &str, mut out: Recording
     Recording { route: ids.route(), ..out }
 }
 
+/// Returns the requests of replies that some lines name and others do not, by the message's id.
+fn requests(lines: &[Spoken]) -> HashMap<String, String> {
+    let all = lines.iter().filter_map(|Spoken { line, .. }| {
+        Some((line.object.message_id()?, line.object.request_id.as_deref()))
+    });
+    let bare = all.clone().filter_map(|(id, request)| request.is_none().then_some(id));
+    let bare: HashSet<&str> = bare.collect();
+    let named = all.filter(|(id, _)| bare.contains(id));
+    named.filter_map(|(id, request)| Some((id.to_string(), request?.to_string()))).collect()
+}
+
 /// Returns the window of a client that compacted by itself where only clients with 200,000 tokens do.
 /// Newer models have a larger one, which not every client uses (docs/sources/claude-code.md §1.1).
 fn window_of(steps: &[RecordingStep]) -> Option<u64> {
@@ -96,6 +108,8 @@ fn window_of(steps: &[RecordingStep]) -> Option<u64> {
 #[derive(Default)]
 struct TranscriptReader {
     out: Recording,
+    /// Requests that lines name, by the message's id.
+    requests: HashMap<String, String>,
     /// Replies without a named request by the message's id: the first prompt, and the newest turn
     /// with the name of its request.
     unnamed: HashMap<String, (u64, usize, String)>,
@@ -177,10 +191,9 @@ impl TranscriptReader {
         let id = message.id.as_deref().unwrap_or_default();
         let usage = message.usage.as_object();
         let counters = usage.map(|u| messages::counters(u).unwrap_or_default());
-        let request = match line.request_id {
-            Some(request) => request,
-            None => self.of_relay(id, counters.as_ref().map_or(0, Counters::prompt)),
-        };
+        let told = line.request_id.or(self.requests.get(id).cloned());
+        let prompt = counters.as_ref().map_or(0, Counters::prompt);
+        let request = told.clone().unwrap_or_else(|| self.of_relay(id, prompt));
         let response = match id.is_empty() {
             true => format!("line {} {}", step.line, line.uuid.as_deref().unwrap_or_default()),
             false => format!("{id} {request}"),
@@ -191,10 +204,16 @@ impl TranscriptReader {
             model: message.model.clone(),
             ..RecordingReply::new(response, pieces)
         };
-        if let Some(counters) = counters {
+        if let Some(mut counters) = counters {
             self.ids.add(id, &request);
-            let call = format!("{id} {request} {}", reply.model.as_deref().unwrap_or_default());
-            reply.counters = Ok(if id.is_empty() { counters } else { counters.called(&*call) });
+            // Told by versions before 1.0.
+            counters.billing.told_usd = cost(Some(&line.cost_usd));
+            let call = format!("claude-code {id} {}", reply.model.as_deref().unwrap_or_default());
+            if !id.is_empty() {
+                counters = counters.called(&*call);
+                counters.billing.call_in = told.map(Into::into);
+            }
+            reply.counters = Ok(counters);
             reply.output_is_stub = message.stop_reason.is_none();
         }
         self.inside(step, &message, &mut reply);

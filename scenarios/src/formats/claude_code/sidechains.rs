@@ -7,7 +7,6 @@ use std::collections::HashSet;
 
 use super::line::TranscriptLine;
 use crate::formats::prelude::*;
-use ctxbench_core::tokens::content_hash;
 use rapidhash::RapidHashMap as HashMap;
 
 type Line = RecordedLine<TranscriptLine>;
@@ -40,7 +39,7 @@ pub(super) fn split(mut lines: Vec<Line>) -> Conversations {
     let is_main = |l: &Line| l.object.is_message() && !l.object.is_sidechain;
     let of_subagent = !lines.iter().any(is_main);
     let mut standing = StandingLines::default();
-    lines.retain(|line| !is_main(line) || !standing.add_main(line));
+    lines.retain(|line| !is_main(line) || !standing.add_main(&line.object));
     let mut asides = HashSet::new();
     let mut roots: HashMap<String, String> = HashMap::default();
     let mut out = Vec::new();
@@ -50,7 +49,7 @@ pub(super) fn split(mut lines: Vec<Line>) -> Conversations {
             continue;
         }
         let agent = sidechain(&line.object, &mut roots);
-        match standing.owner(&line, &agent) {
+        match standing.owner(&line.object, &agent) {
             Some(None) => drop(asides.insert(agent)),
             Some(Some(_)) => {}
             None => out.push(Spoken { agent: Some(agent), line }),
@@ -63,32 +62,27 @@ pub(super) fn split(mut lines: Vec<Line>) -> Conversations {
 #[derive(Default)]
 struct StandingLines(HashMap<u64, Option<String>>);
 
-/// Returns the hashes of what identifies a message: its id, and its content.
-fn identities(line: &Line) -> [Option<u64>; 2] {
-    let uuid = line.object.uuid.as_deref();
-    [uuid.map(|uuid| content_hash(uuid.as_bytes())), line.object.fingerprint()]
-}
-
 impl StandingLines {
     /// Adds a message of the main conversation. Returns whether it stands there already.
-    fn add_main(&mut self, line: &Line) -> bool {
-        let [uuid, content] = identities(line);
-        let is_copy = content.or(uuid).is_some_and(|n| self.0.contains_key(&n));
-        self.0.extend(uuid.into_iter().chain(content).map(|name| (name, None)));
+    fn add_main(&mut self, line: &TranscriptLine) -> bool {
+        let (uuid, contents) = (line.uuid_hash(), line.fingerprints());
+        let mut names = contents.iter().chain(uuid.as_ref().filter(|_| contents.is_empty()));
+        let is_copy = names.any(|name| self.0.contains_key(name));
+        self.0.extend(uuid.into_iter().chain(contents).map(|name| (name, None)));
         is_copy
     }
 
     /// Returns the other conversation that has a message of a subagent already, or adds the message.
-    fn owner(&mut self, line: &Line, agent: &str) -> Option<Option<String>> {
-        let [uuid, content] = identities(line);
-        let known = content.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
+    fn owner(&mut self, line: &TranscriptLine, agent: &str) -> Option<Option<String>> {
+        let (uuid, contents) = (line.uuid_hash(), line.fingerprints());
+        let known = contents.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
         if let Some(owner) = known.filter(|owner| owner.as_deref() != Some(agent)) {
             return Some(owner);
         }
         // Subagents may be told the same at the same time.
-        let reply = content.filter(|_| line.object.kind() == "assistant");
+        let replies = contents.into_iter().filter(|_| line.kind() == "assistant");
         let own = |name| (name, Some(agent.to_string()));
-        self.0.extend(uuid.into_iter().chain(reply).map(own));
+        self.0.extend(uuid.into_iter().chain(replies).map(own));
         None
     }
 }

@@ -12,7 +12,8 @@
 //!   on, its events name the messages that it left out.
 //! - A reply belongs to the newest request before it that has no reply yet, by their times; without
 //!   times, the newest reply belongs to the newest request. Requests without a reply, and those that
-//!   were deleted (`deleted_api_reqs`, their sum), were billed all the same.
+//!   were deleted (`deleted_api_reqs`, their sum) or subagents made (`subagent_usage`), were billed all
+//!   the same.
 //! - The model of a reply is its own (`modelInfo`), or else the newest that the metadata, or the details
 //!   of the environment in a message, name before it.
 
@@ -81,12 +82,12 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let ui = ui.unwrap_or_default();
     let id = id(ui.pointer("/0/ts").and_then(Value::as_u64)).unwrap_or_default();
     out.beside = beside.into_iter().flatten().collect();
-    let [requests, deleted] =
-        ["api_req_started", "deleted_api_reqs"].map(|say| requests(&ui, say, &id));
+    let all = [&["api_req_started"][..], &["deleted_api_reqs", "subagent_usage"]];
+    let [requests, sums] = all.map(|says| requests(&ui, says, &id));
     let mut models = metadata.map(|m| models(&m)).unwrap_or_default();
     models.extend(messages.iter().filter_map(|m| Some((time_ms(m).unwrap_or(0), model_told(m)?))));
     out.title = messages.first().and_then(title);
-    out.steps = steps(messages, requests, deleted, &models, &|m| compaction(m, &ui, &id));
+    out.steps = steps(messages, requests, sums, &models, &|m| compaction(m, &ui, &id));
     sink(Ok(out))
 }
 
@@ -124,12 +125,12 @@ fn json_of(source: &Source<'_>, path: &Path, notes: &mut Recording) -> Option<Va
     read.ok()
 }
 
-/// Returns the requests of this kind in order. The messages after a request name what it left out.
-fn requests(ui: &Value, say: &str, task: &str) -> Vec<BilledRequest> {
+/// Returns the requests of these kinds in order. The messages after a request name what it left out.
+fn requests(ui: &Value, says: &[&str], task: &str) -> Vec<BilledRequest> {
     let mut out: Vec<BilledRequest> = Vec::new();
     let mut left_out = None;
     for m in ui.as_array().into_iter().flatten().filter_map(Value::as_object) {
-        if str_of(m, "say") == Some(say) {
+        if str_of(m, "say").is_some_and(|say| says.contains(&say)) {
             out.extend(request(m, task));
         }
         let range = m.get("conversationHistoryDeletedRange").filter(|range| range.is_array());
@@ -231,7 +232,7 @@ fn models(metadata: &Value) -> Vec<(u64, String)> {
 fn steps(
     messages: Vec<RecordedLine>,
     requests: Vec<BilledRequest>,
-    deleted: Vec<BilledRequest>,
+    sums: Vec<BilledRequest>,
     models: &[(u64, String)],
     compaction: &dyn Fn(&RecordedLine) -> Option<StepKind>,
 ) -> Vec<RecordingStep> {
@@ -277,7 +278,7 @@ fn steps(
         reader.item(number, &object);
     }
     let line = reader.out.steps.last().map_or(1, |step| step.line);
-    let rest = requests.chain(deleted).map(|request| alone(line, request, &model_at));
+    let rest = requests.chain(sums).map(|request| alone(line, request, &model_at));
     reader.out.steps.extend(rest.collect::<Vec<_>>());
     reader.out.steps
 }
@@ -401,7 +402,7 @@ mod tests {
             all.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
             let info = json!({"providerId": provider});
             let line = json!({"ts": ts, "say": "api_req_started", "modelInfo": info, "text": all.to_string()});
-            requests(&json!([line]), "api_req_started", "t").remove(0).counters.input
+            requests(&json!([line]), &["api_req_started"], "t").remove(0).counters.input
         };
         let day = 86_400_000;
         let of_roo = json!({"apiProtocol": "anthropic"});

@@ -16,10 +16,19 @@ pub(super) struct CallRecord {
 }
 
 impl CallRecord {
-    pub(super) fn new(usage: &Map<String, Value>, id: Option<String>, is_record: bool) -> Self {
-        let counters = messages::counters(usage).unwrap_or_default().called(id.as_deref());
+    pub(super) fn new(usage: &Map<String, Value>, is_record: bool) -> Self {
+        let counters = messages::counters(usage).unwrap_or_default();
         let reasoning = usage.get("reasoning_output_tokens").and_then(tokens);
         CallRecord { counters, reasoning, is_record }
+    }
+
+    /// Names the call by the totals after it, which forks repeat, by the provider's id if there is one,
+    /// and by its thread if the file tells which it is.
+    pub(super) fn named(mut self, totals: &str, id: Option<&str>, thread: Option<&str>) -> Self {
+        let Billing { call_id, call_alias, call_in, .. } = &mut self.counters.billing;
+        *call_id = Some(totals.into());
+        (*call_alias, *call_in) = (id.map(Into::into), thread.map(Into::into));
+        self
     }
 
     /// Returns the tokens of the request and its reply. `None` = an estimate of the program.
@@ -62,11 +71,10 @@ pub(super) struct RolloutCalls {
 const TOTALS: [&str; 4] =
     ["input_tokens", "cached_input_tokens", "output_tokens", "cache_write_input_tokens"];
 
-/// Names a call by the totals after it, which forks repeat.
-pub(super) fn name(thread: Option<&str>, totals: &Map<String, Value>) -> String {
-    let sums = ["input_tokens", "output_tokens", "total_tokens"];
-    let sums = sums.map(|k| totals.get(k).and_then(tokens).unwrap_or_default());
-    Billing::call_in_thread(thread, sums)
+/// Names a call by totals of input and output, and what was used since.
+pub(super) fn name(totals: &Map<String, Value>, since: [u64; 2]) -> String {
+    let told = [TOTALS[0], TOTALS[2]].map(|key| totals.get(key).and_then(tokens).unwrap_or(0));
+    format!("{:?}", [told[0].saturating_add(since[0]), told[1].saturating_add(since[1])])
 }
 
 /// Returns the counters of the newest call or, with totals only, their growth.
@@ -103,6 +111,12 @@ impl RolloutCalls {
         self.ended = true;
     }
 
+    /// Returns the input and the output since the newest totals, with those of a call.
+    pub(super) fn since_totals(&self, record: &CallRecord) -> [u64; 2] {
+        let ([input, _, output, _], c) = (self.since_totals, &record.counters);
+        [input.saturating_add(c.prompt()), output.saturating_add(c.output)]
+    }
+
     pub(super) fn add_to_totals(&mut self, record: &CallRecord) {
         let Counters { read, output, write, .. } = record.counters;
         let calls = [record.counters.prompt(), read, output, write];
@@ -115,16 +129,15 @@ impl RolloutCalls {
         &mut self,
         before: Option<&Map<String, Value>>,
         totals: &Map<String, Value>,
-        id: Option<String>,
     ) -> Option<CallRecord> {
         let known = std::mem::take(&mut self.since_totals);
         let sum = |of: &Map<String, Value>, n: usize| of.get(TOTALS[n]).and_then(tokens);
         let grown = |n: usize| -> Option<Value> {
-            let (before, now) = sum(before?, n).zip(sum(totals, n))?;
+            let (before, now) = (sum(before?, n).unwrap_or_default(), sum(totals, n)?);
             Some(now.saturating_sub(before.saturating_add(known[n])).into())
         };
         let grown = (0..TOTALS.len()).filter_map(|n| Some((TOTALS[n].to_string(), grown(n)?)));
-        let record = CallRecord::new(&grown.collect(), id, false);
+        let record = CallRecord::new(&grown.collect(), false);
         (record.counters.context() > 0).then_some(record)
     }
 
@@ -143,15 +156,20 @@ impl RolloutCalls {
         let newest = self.newest.take().filter(|(_, of)| of.is_empty() || self.open.is_none());
         let repeated = newest.filter(|(newest, _)| newest.is_same_call(&record));
         if let Some((_, of)) = repeated {
-            // A record has the provider's id, and one of the two may lack the written tokens.
+            // A record has the provider's id and the thread, a count has the totals. One of the two
+            // may lack the written tokens.
             let Counters { input, write, billing, .. } = record.counters;
-            let id = billing.call_id.filter(|_| record.is_record);
+            let id = billing.call_id.filter(|_| !record.is_record);
+            let id = id.map(|id| with_reply(&id, &of, steps));
             let complete = |reply: &mut RecordingReply| {
                 let Ok(counters) = &mut reply.counters else { return };
                 if write > counters.write {
                     (counters.input, counters.write) = (input, write);
                 }
-                counters.billing.call_id = id.clone().or(counters.billing.call_id.take());
+                let own = &mut counters.billing;
+                own.call_id = id.clone().or(own.call_id.take());
+                own.call_alias = billing.call_alias.clone().or(own.call_alias.take());
+                own.call_in = billing.call_in.clone().or(own.call_in.take());
             };
             self.unreplied.iter_mut().for_each(|(_, reply)| complete(reply));
             for step in of {
@@ -162,8 +180,9 @@ impl RolloutCalls {
             return None;
         }
         self.add_to_totals(&record);
-        let id = record.counters.billing.call_id.clone();
-        let is_repeated = id.is_some_and(|id| !self.seen.insert(id));
+        let Billing { call_id, call_alias, .. } = record.counters.billing.clone();
+        let names = [call_id, call_alias].into_iter().flatten();
+        let is_repeated = names.fold(false, |known, name| !self.seen.insert(name) || known);
         record.counters.wrong.iter_mut().for_each(|w| w.line = Some(at.line));
         let Some((_, of)) = self.open.take() else {
             // A program that resumes a session may write its counters again.
@@ -175,10 +194,8 @@ impl RolloutCalls {
             return self.unreplied.replace((at, record.reply(response, model)));
         };
         record.counters.billing.web_searches = std::mem::take(&mut self.searches);
-        if let Some(id) = record.counters.billing.call_id.take_if(|_| !record.is_record) {
-            record.counters.billing.call_id =
-                Some(format!("{id} {:x}", hash_of(&of, steps)).into());
-        }
+        let id = record.counters.billing.call_id.take();
+        record.counters.billing.call_id = id.map(|id| with_reply(&id, &of, steps));
         let mut pieces = Vec::new();
         let first = of.first().copied().unwrap_or_default();
         for (n, step) in steps.iter_mut().enumerate().skip(first) {
@@ -197,8 +214,12 @@ impl RolloutCalls {
     }
 }
 
-/// Hashes what these steps of a reply tell, without reasoning, which forks may leave out.
-fn hash_of(of: &[usize], steps: &[RecordingStep]) -> u64 {
+/// Adds what these steps of a reply tell to the name of the call, without reasoning, which forks may
+/// leave out.
+fn with_reply(id: &str, of: &[usize], steps: &[RecordingStep]) -> Arc<str> {
+    if of.is_empty() {
+        return id.into();
+    }
     let pieces = of.iter().flat_map(|n| match &steps[*n].what {
         StepKind::Reply(reply) => &*reply.pieces,
         _ => &[],
@@ -208,5 +229,5 @@ fn hash_of(of: &[usize], steps: &[RecordingStep]) -> u64 {
         MessagePart::Said(part) => Some(format!("{part:?}")),
         _ => None,
     });
-    content_hash(parts.collect::<String>().as_bytes())
+    format!("{id} {:x}", content_hash(parts.collect::<String>().as_bytes())).into()
 }

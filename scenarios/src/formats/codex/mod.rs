@@ -286,21 +286,24 @@ impl RolloutReader {
             return;
         }
         let Some(last) = calls::newest(info, self.totals.as_ref()) else { return };
-        let thread = self.thread.as_deref().filter(|_| !self.is_fork);
-        let id = totals.map(|totals| calls::name(thread, totals));
-        let uncounted = id.as_ref().map(|id| format!("{id} uncounted"));
-        self.count(at.clone(), CallRecord::new(&last, id, false));
-        if let Some(totals) = totals {
-            let before = self.totals.replace(totals.clone());
-            let uncounted = self.calls.uncounted(before.as_ref(), totals, uncounted);
-            uncounted.into_iter().for_each(|record| self.uncounted(at.clone(), record));
-            self.compaction = None;
+        let thread = self.thread.clone().filter(|_| !self.is_fork);
+        let record = CallRecord::new(&last, false);
+        let Some(totals) = totals else { return self.count(at, record) };
+        let name = calls::name(totals, [0; 2]);
+        self.count(at.clone(), record.named(&name, None, thread.as_deref()));
+        // A line that is lost may have told the first totals.
+        let is_whole = self.out.broken.is_none() || thread.is_none() || self.own_from > 0;
+        let before = self.totals.replace(totals.clone()).or((!is_whole).then(Map::new));
+        if let Some(record) = self.calls.uncounted(before.as_ref(), totals) {
+            let name = format!("{name} uncounted");
+            self.uncounted(at, record.named(&name, None, thread.as_deref()));
         }
+        self.compaction = None;
     }
 
     /// Adds a call that only the totals count: that of the compaction before, or an unknown one.
     fn uncounted(&mut self, at: RecordingStep, record: CallRecord) {
-        let reply = record.reply(format!("totals on line {}", at.line), self.model.clone());
+        let mut reply = record.reply(format!("totals on line {}", at.line), self.model.clone());
         match self.newest_compaction(None).filter(|c| c.reply.is_none()) {
             Some(compaction) => compaction.reply = Some(Box::new(reply)),
             None => {
@@ -311,6 +314,9 @@ impl RolloutReader {
                      the counters of the calls; they are billed as a call without a reply",
                     at.line
                 ));
+                // If no line was lost, it is a single call.
+                let is_whole = self.out.broken.is_none();
+                reply.pieces.extend(is_whole.then_some(MessagePart::Opaque));
                 self.without_reply(at, reply);
             }
         }
@@ -319,10 +325,12 @@ impl RolloutReader {
     /// Adds counters of a record, which names the provider's id of the reply.
     fn usage_record(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let response = str_of(payload, "response_id");
-        let thread = str_of(payload, "thread_id").or(self.thread.as_deref()).unwrap_or_default();
-        let id = response.map(|response| format!("{thread} {response}"));
+        let thread = str_of(payload, "thread_id").or(self.thread.as_deref());
         let usage = object_of(payload, "usage").unwrap_or(payload);
-        let record = CallRecord::new(usage, id, true);
+        let record = CallRecord::new(usage, true);
+        let totals = self.totals.clone().unwrap_or_default();
+        let name = calls::name(&totals, self.calls.since_totals(&record));
+        let record = record.named(&name, response, thread);
         let reply = record.clone().reply(format!("line {}", at.line), self.model.clone());
         match self.newest_compaction(response).filter(|_| response.is_some()) {
             Some(compaction) => {

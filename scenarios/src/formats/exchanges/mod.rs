@@ -9,7 +9,8 @@
 //!   other one are separate sessions, unless a call began them. Other conversations belong to the
 //!   session that was active: subagents `agent-N` with their messages, and side requests (`side-N`,
 //!   `summary-N`: one request without tools), which are counted calls and not messages.
-//! - A reply that the next request does not show was not taken: it is a counted call.
+//! - A reply that the next request does not show was not taken, and that of a request that cannot be
+//!   read: they are counted calls.
 //! - A request that failed or broke off has no reply. The next request shows the part that the
 //!   program kept; it has no counters.
 //! - A compaction is found where calls of the conversation disappear, or a summary replaces them;
@@ -55,7 +56,11 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let all = seen::read(source, &mut told)?;
     told.route = route(&all);
     let sorted = sorted::sorted(&all);
+    let paid = std::mem::take(&mut told.steps);
     let mut recordings = steps::recordings(&all, &sorted, &told);
+    if let Some(first) = recordings.first_mut() {
+        first.steps.extend(paid);
+    }
     if recordings.is_empty() && told.warnings.len() + told.left_out.len() > 0 {
         // Notes on its lines explain why it is empty.
         recordings.push(told);

@@ -82,7 +82,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
             Ok(Line::CtxbenchRecording(header)) => found.header = header,
             Ok(Line::Exchange(exchange)) => {
                 found.hosts.insert(exchange.host.clone());
-                let seen = found.exchange(number, *exchange, &mut bodies, &mut unknown);
+                let seen = found.exchange(number, &exchange, &mut bodies, &mut unknown);
                 match seen {
                     // The provider refused it, and it contains no messages.
                     Ok(ExchangeView { items, reply: Err(why), .. }) if items.is_empty() => {
@@ -90,7 +90,10 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                         out.warnings.push(format!("{file}:{number}: {what}; left out"));
                     }
                     Ok(seen) => found.all.push(seen),
-                    Err(why) => out.leave_out(file, number, why),
+                    Err(why) => {
+                        out.leave_out(file, number, why);
+                        out.steps.extend(found.paid(number, &exchange, &mut unknown));
+                    }
                 }
             }
             Ok(Line::Passed(call)) if !call.known => passed += 1,
@@ -113,10 +116,28 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
 }
 
 impl Exchanges {
+    /// Returns the call of an exchange whose request cannot be read.
+    fn paid(
+        &self,
+        line: usize,
+        exchange: &Exchange,
+        unknown: &mut Unknown,
+    ) -> Option<RecordingStep> {
+        let wire = wire::find(&exchange.wire)?;
+        let (reply, answer) = decode::reply(wire, exchange.reply.as_deref()?, unknown)?;
+        let billing = messages::terms(object_in(&answer, "usage"), &answer);
+        let counters = Counters { billing, ..decode::counters(&reply.usage)? };
+        let ms = time::millis(&self.header.started)?.saturating_add_unsigned(exchange.end_ms);
+        let (name, model) = (format!("exchange {}", exchange.number), string(&answer, "model"));
+        let reply = RecordingReply::new(name, Vec::new());
+        let reply = RecordingReply { model, counters: Ok(counters), ..reply };
+        Some(RecordingStep::of_call(line, time::of_millis(ms), reply))
+    }
+
     fn exchange(
         &mut self,
         line: usize,
-        exchange: Exchange,
+        exchange: &Exchange,
         bodies: &mut Bodies,
         unknown: &mut Unknown,
     ) -> Result<ExchangeView, String> {

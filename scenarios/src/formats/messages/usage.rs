@@ -51,7 +51,8 @@ pub(in super::super) fn take_inside(
     let all: Vec<_> = all.filter_map(|i| Some((i, counters(i)?))).collect();
     let kind = |i: &Map<String, Value>| string(i, "type").unwrap_or_default();
     let answer = all.iter().rposition(|(i, _)| kind(i) == "message");
-    let of_call = reply.counters.clone().unwrap_or_default().billing;
+    let Counters { billing: of_call, write_1h: long, .. } =
+        reply.counters.clone().unwrap_or_default();
     let inside = Billing { web_searches: 0, call_id: None, told_usd: None, ..of_call.clone() };
     let compaction = |reply: Option<Box<RecordingReply>>| {
         let counted = reply.as_ref().and_then(|r| r.counters.as_ref().ok());
@@ -67,7 +68,9 @@ pub(in super::super) fn take_inside(
     let mut steps = Vec::new();
     for (n, (i, counters)) in all.into_iter().enumerate() {
         if Some(n) == answer {
-            reply.counters = Ok(Counters { billing: of_call.clone(), ..counters });
+            // The lifetimes may stand in the sum alone.
+            let write_1h = counters.write_1h.or(long);
+            reply.counters = Ok(Counters { billing: of_call.clone(), write_1h, ..counters });
             continue;
         }
         let kind = kind(i);
@@ -115,8 +118,12 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     } else {
         return None;
     };
+    let lived = |lifetime: &str| within("cache_creation", lifetime).and_then(tokens);
+    let [short, long] = ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"].map(lived);
     let anthropic = input == "input_tokens"
-        && (has("cache_read_input_tokens") || has("cache_creation_input_tokens"));
+        && (has("cache_read_input_tokens")
+            || has("cache_creation_input_tokens")
+            || has("cache_creation"));
     let mut flat = Cow::Borrowed(usage);
     let mut named_or_nested = |names: &[&'static str], nested: &'static str| {
         names.iter().copied().find(|name| has(name)).unwrap_or_else(|| {
@@ -131,8 +138,10 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     let all = Counters::read(&flat, [input, read, written, output]);
     let all = Counters { billing: terms(usage, usage), ..all };
     if anthropic {
-        let long = within("cache_creation", "ephemeral_1h_input_tokens");
-        return Some(Counters { write_1h: long.and_then(tokens), ..all });
+        // Some gateways tell the lifetimes without their sum.
+        let sum = [short, long].into_iter().flatten().fold(0, u64::saturating_add);
+        let write = if all.write == 0 { sum } else { all.write };
+        return Some(Counters { write, write_1h: long, ..all });
     }
     Some(all.of_whole_prompt())
 }

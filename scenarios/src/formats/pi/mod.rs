@@ -214,7 +214,7 @@ impl PiReader {
                         _ => None,
                     }));
                 }
-                let counters = counters(id.as_ref().or(step.stamp.as_ref()), m);
+                let counters = counters(m);
                 let reply = RecordingReply {
                     id,
                     model: string(m, "model"),
@@ -274,13 +274,15 @@ impl PiReader {
     }
 }
 
-/// Reads the counters of a reply. Its entry (its id or, in older files, its time) and the time of the
-/// request, which a fork of the session repeats, name the call.
-fn counters(entry: Option<&String>, m: &Map<String, Value>) -> Counters {
-    let call = entry.zip(m.get("timestamp")).map(|(entry, time)| format!("{entry} {time}"));
+/// Reads the counters of a reply. The time of the request and the content name the call: copies of a
+/// session can have other ids and times of their entries. The first format has no time of the request.
+fn counters(m: &Map<String, Value>) -> Counters {
+    let call = m.get("timestamp").map(|time| format!("{time} {:x}", hash_of(m.get("content"))));
     let names = ["input", "cacheRead", "cacheWrite", "output"];
     let usage = object_in(m, "usage");
     let mut counters = Counters::read(usage, names).called(call.as_deref());
+    let long = usage.get("cacheWrite1h").or(object_in(usage, "cttl").get("ephemeral1h"));
+    counters.write_1h = long.and_then(tokens);
     counters.billing.told_usd = cost(object_in(usage, "cost").get("total"));
     counters
 }

@@ -131,7 +131,8 @@ fn step_kind(
         ("assistant", _) => {
             let pieces = list_of(message, "parts").iter().filter_map(piece).collect();
             let usage = object_of(o, "usageMetadata");
-            let counters = usage.map(|usage| counters(usage, REPLY).called(id.as_deref()));
+            // Forks have other ids, so time and content identify the call.
+            let counters = usage.map(|usage| counters(usage, REPLY));
             *context = counters.as_ref().map(Counters::context).or(*context);
             StepKind::Reply(RecordingReply {
                 model: string(o, "model"),

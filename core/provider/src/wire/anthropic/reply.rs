@@ -79,7 +79,7 @@ struct AnthropicUsage {
 
 #[derive(Deserialize, Serialize)]
 struct Creation {
-    #[serde(skip_deserializing)]
+    #[serde(default)]
     ephemeral_5m_input_tokens: u64,
     #[serde(default)]
     ephemeral_1h_input_tokens: u64,
@@ -157,14 +157,19 @@ impl AnthropicUsage {
     }
 
     fn usage(&self) -> Usage {
-        let one_hour =
-            sane(self.cache_creation.as_ref().map_or(0, |c| c.ephemeral_1h_input_tokens));
+        let lifetimes = self.cache_creation.as_ref();
+        let lifetimes =
+            lifetimes.map(|c| [c.ephemeral_5m_input_tokens, c.ephemeral_1h_input_tokens]);
+        let [five_minutes, one_hour] = lifetimes.unwrap_or_default().map(sane);
         Usage {
             input: sane(self.input_tokens),
             output: sane(self.output_tokens),
             cache_read: sane(self.cache_read_input_tokens.unwrap_or(0)),
-            cache_write: sane(self.cache_creation_input_tokens.unwrap_or(0))
-                .saturating_sub(one_hour),
+            // Some gateways tell the lifetimes without their sum.
+            cache_write: match self.cache_creation_input_tokens {
+                None | Some(0) => five_minutes,
+                Some(sum) => sane(sum).saturating_sub(one_hour),
+            },
             cache_write_1h: one_hour,
             ..Usage::default()
         }
