@@ -1,13 +1,13 @@
 //! Consistency checks on a session's entries: unique ids, results with their calls, and facts and
 //! rewinds that name messages.
 
-use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path};
 
 use ctxbench_core::content::Part;
 use ctxbench_session::fact::Fact;
 use ctxbench_session::{Effect, Entry, Header, Session};
 use ctxbench_util::nearest;
+use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use crate::error::{InputError, Loaded};
 
@@ -30,7 +30,7 @@ pub(crate) fn assemble(
     let mut out = Loaded { session, ..Loaded::default() };
     let mut ids = Ids::default();
     let mut calls: Vec<(String, usize)> = Vec::new();
-    let mut answered: HashSet<String> = HashSet::new();
+    let mut answered: HashSet<String> = HashSet::default();
     let mut facts: Vec<(usize, Fact)> = Vec::new();
     let mut rewinds: Vec<(usize, String)> = Vec::new();
     for Located { line, entry } in items {
@@ -86,7 +86,7 @@ pub(crate) fn assemble(
     for (line, fact) in &facts {
         ids.add("fact", &fact.id, *line)?;
     }
-    let spans = if facts.is_empty() { HashMap::new() } else { spans(&out.session) };
+    let spans = if facts.is_empty() { HashMap::default() } else { spans(&out.session) };
     for (line, mut fact) in facts {
         let id = &fact.id;
         let carriers = || fact.tokens.iter().chain(&fact.words);
@@ -144,11 +144,11 @@ pub(crate) fn assemble(
 
 /// Lines of the ids so far, by kind.
 #[derive(Default)]
-struct Ids(HashMap<(&'static str, String), usize>);
+struct Ids(HashMap<&'static str, HashMap<String, usize>>);
 
 impl Ids {
     fn add(&mut self, kind: &'static str, id: &str, line: usize) -> Result<(), InputError> {
-        let place = match self.0.insert((kind, id.to_string()), line) {
+        let place = match self.0.entry(kind).or_default().insert(id.to_string(), line) {
             None => return Ok(()),
             Some(0) => "in the scenario that this one extends".to_string(),
             Some(first) => format!("on line {first}"),
@@ -159,7 +159,7 @@ impl Ids {
     }
 
     fn has(&self, kind: &'static str, id: &str) -> bool {
-        self.0.contains_key(&(kind, id.to_string()))
+        self.0.get(kind).is_some_and(|of_kind| of_kind.contains_key(id))
     }
 
     fn is_named(&self, id: &str) -> bool {
@@ -167,8 +167,8 @@ impl Ids {
     }
 
     fn unknown(&self, who: &str, field: &str, id: &str, line: usize) -> InputError {
-        let messages = self.0.keys().filter(|(kind, _)| *kind == "message");
-        let mut known: Vec<&str> = messages.map(|(_, id)| id.as_str()).collect();
+        let messages = self.0.get("message").into_iter().flat_map(|ids| ids.keys());
+        let mut known: Vec<&str> = messages.map(String::as_str).collect();
         known.sort_unstable();
         let what = format!("{who} names unknown message {id:?} in {field:?}");
         let fix = nearest::hint_or(id, &known, "correct the id or add that message");
@@ -179,7 +179,7 @@ impl Ids {
 /// Returns the indices of the first and the last entry of each message and call, by id. The last
 /// entry of a call is its result.
 fn spans(session: &Session) -> HashMap<String, (usize, usize)> {
-    let mut out: HashMap<String, (usize, usize)> = HashMap::new();
+    let mut out: HashMap<String, (usize, usize)> = HashMap::default();
     for (at, entry) in session.entries.iter().enumerate() {
         let content = entry.content();
         let calls = content.iter().filter_map(Part::as_call).map(|call| &*call.id);

@@ -1,19 +1,17 @@
 //! Files with a JSON object on each line.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::{self, Formatter};
 
 use ctxbench_util::escapes;
-use serde::Deserializer;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// JSON object of a file.
+/// JSON object of a file, or what a reader needs of it.
 #[derive(Clone, Debug)]
-pub struct ObjectLine {
+pub struct ObjectLine<T = Map<String, Value>> {
     /// Line number, from 1.
     pub number: usize,
-    pub object: Map<String, Value>,
+    pub object: T,
 }
 
 /// Maximum number of places in a torn line at which another object is searched for.
@@ -24,44 +22,22 @@ const MAX_PLACES: usize = 64;
 pub struct LineReader {
     /// Beginnings of the objects so far, up to the first name.
     beginnings: BTreeSet<String>,
-    /// Names of members that are left out.
-    unread: &'static [&'static str],
-}
-
-/// Reads an object without the members of these names.
-struct MembersWithout(&'static [&'static str]);
-
-impl<'de> Visitor<'de> for MembersWithout {
-    type Value = Map<String, Value>;
-
-    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
-            if self.0.contains(&&*name) {
-                members.next_value::<IgnoredAny>()?;
-            } else {
-                object.insert(name, members.next_value()?);
-            }
-        }
-        Ok(object)
-    }
 }
 
 impl LineReader {
-    /// Creates a reader that leaves out the members of these names.
-    pub fn without(unread: &'static [&'static str]) -> LineReader {
-        LineReader { unread, ..LineReader::default() }
+    /// Reads a line that is a single whole object.
+    pub fn whole<T: DeserializeOwned>(&mut self, text: &str) -> Option<T> {
+        let beginning = text.starts_with('{').then(|| beginning(text))?;
+        let object = serde_json::from_str(text).ok()?;
+        self.begin(beginning);
+        Some(object)
     }
 
-    fn object(&self, text: &str) -> serde_json::Result<Map<String, Value>> {
-        let mut text = serde_json::Deserializer::from_str(text);
-        let object = (&mut text).deserialize_map(MembersWithout(self.unread))?;
-        text.end()?;
-        Ok(object)
+    /// Remembers the beginning of a whole object.
+    fn begin(&mut self, beginning: Option<&str>) {
+        if let Some(beginning) = beginning.filter(|b| !self.beginnings.contains(*b)) {
+            self.beginnings.insert(beginning.to_string());
+        }
     }
 
     /// Reads the objects of a line. A line holds several objects if writers did not end their lines,
@@ -69,10 +45,8 @@ impl LineReader {
     /// error of a text that is not an object.
     pub fn objects(&mut self, text: &str) -> (Vec<Map<String, Value>>, Option<serde_json::Error>) {
         let beginning = beginning(text);
-        if let Ok(object) = self.object(text).or_else(|_| escapes::from_str(text)) {
-            if let Some(beginning) = beginning.filter(|b| !self.beginnings.contains(*b)) {
-                self.beginnings.insert(beginning.to_string());
-            }
+        if let Ok(object) = escapes::from_str(text) {
+            self.begin(beginning);
             return (vec![object], None);
         }
         let text = escapes::replace_lone_surrogates(text);

@@ -202,7 +202,7 @@ impl SessionCache {
 }
 
 /// Locks a cache. Its values never change, so a poisoned lock is harmless.
-fn lock<T>(cache: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(cache: &Mutex<T>) -> MutexGuard<'_, T> {
     cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

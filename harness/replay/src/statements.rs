@@ -6,9 +6,14 @@
 //! no room between them to say something. The limits were chosen on three recordings with real
 //! summaries; see docs/recall.md.
 
+use std::sync::Mutex;
+
 use ctxbench_core::tokens::content_hash;
 use ctxbench_session::fact::fold;
-use rapidhash::RapidHashSet as HashSet;
+use memchr::memmem::Finder;
+use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
+
+use super::session_cache::lock;
 
 /// Number of bytes on each side of a literal that count as near it.
 const SPAN: usize = 100;
@@ -113,11 +118,13 @@ impl<'a> WrittenText<'a> {
 /// A literal, and the texts that show it.
 #[derive(Debug)]
 pub(super) struct StatedLiteral {
-    literal: Box<str>,
-    folded: String,
+    literal: Finder<'static>,
+    folded: Finder<'static>,
     /// Whether it is more than one word, such as a line of code, and so is a statement itself.
     is_statement: bool,
     showings: Vec<Showing>,
+    /// Whether it is stated, by the hash of what is near it.
+    known: Mutex<HashMap<u64, bool>>,
 }
 
 /// Hashes of the terms near a literal, in its line and around it, and of the pairs in its line.
@@ -131,25 +138,26 @@ struct Showing {
 impl StatedLiteral {
     pub(super) fn new(literal: &str) -> Self {
         StatedLiteral {
-            literal: literal.into(),
-            folded: fold(literal),
+            literal: Finder::new(literal).into_owned(),
+            folded: Finder::new(&fold(literal)).into_owned(),
             is_statement: literal.split_whitespace().nth(1).is_some(),
             showings: Vec::new(),
+            known: Mutex::default(),
         }
     }
 
     /// Adds the first showing of the literal in a recorded text.
     pub(super) fn note(&mut self, text: &str) {
-        let literal = &*self.literal;
-        if self.showings.len() == MOST || literal.is_empty() {
+        let len = self.literal.needle().len();
+        if self.showings.len() == MOST || len == 0 {
             return;
         }
-        let Some(at) = memchr::memmem::find(text.as_bytes(), literal.as_bytes()) else { return };
+        let Some(at) = self.literal.find(text.as_bytes()) else { return };
         let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
         let end = text[at..].find('\n').map_or(text.len(), |i| at + i);
-        let near = Near::new(&text[start..end], at - start, literal.len());
+        let near = Near::new(&text[start..end], at - start, len);
         let (line, pairs) = (near.hashes(), near.pairs());
-        let around = Near::new(text, at, literal.len()).hashes();
+        let around = Near::new(text, at, len).hashes();
         let showing = Showing { line, around, pairs };
         if !self.showings.contains(&showing) {
             self.showings.push(showing);
@@ -159,28 +167,13 @@ impl StatedLiteral {
     /// Returns whether a text that contains the literal states it. Always true for a literal that no
     /// recorded text shows as it is, and for a number in another notation.
     pub(super) fn is_stated(&self, text: &WrittenText<'_>) -> bool {
-        let (folded, len) = (text.folded, self.folded.len());
-        let all = memchr::memmem::find_iter(folded.as_bytes(), self.folded.as_bytes());
+        let (folded, len) = (text.folded, self.folded.needle().len());
+        let all = self.folded.find_iter(folded.as_bytes());
         let mut is_found = false;
         let is_stated_at = |at: usize| {
             is_found = true;
-            let near = Near::new(folded, at, len);
-            let (words, pairs) = (near.hashes(), near.pairs());
-            let is_sentence = text.usage.is_of_sentence(&pairs);
-            let is_crowded = text.is_crowded(at);
-            let shares = |showing: &Showing| {
-                let of = |known: &HashSet<u64>| known.intersection(&words).count();
-                let same = showing.pairs.intersection(&pairs).count();
-                let copies = |n: usize, of: usize, least: usize| {
-                    of >= least && n as f64 >= COPIED * of as f64
-                };
-                let has_room = !is_crowded || showing.line.is_subset(&words);
-                let shared = SHARED.min(showing.line.len().div_ceil(2));
-                is_sentence && has_room && of(&showing.line) >= shared
-                    || copies(of(&showing.around), showing.around.len(), SHARED)
-                    || copies(same, showing.pairs.len(), LINE_PAIRS)
-            };
-            is_whole(folded, at, len) && (self.is_statement || self.showings.iter().any(shares))
+            is_whole(folded, at, len)
+                && (self.is_statement || self.is_stated_by(&Near::new(folded, at, len), text, at))
         };
         self.showings.is_empty()
             || all.take(MOST).any(is_stated_at)
@@ -188,13 +181,34 @@ impl StatedLiteral {
             || self.is_alone_in(text)
     }
 
+    /// Returns whether what is near the literal states it. Cached: summaries repeat each other.
+    fn is_stated_by(&self, near: &Near<'_>, text: &WrittenText<'_>, at: usize) -> bool {
+        let is_crowded = text.is_crowded(at);
+        let [before, after] = near.0.map(|side| content_hash(side.as_bytes()));
+        let key = before.rotate_left(1) ^ after ^ u64::from(is_crowded);
+        *lock(&self.known).entry(key).or_insert_with(|| {
+            let (words, pairs) = (near.hashes(), near.pairs());
+            let is_sentence = text.usage.is_of_sentence(&pairs);
+            let copies =
+                |n: usize, of: usize, least: usize| of >= least && n as f64 >= COPIED * of as f64;
+            self.showings.iter().any(|showing| {
+                let of = |known: &HashSet<u64>| known.intersection(&words).count();
+                let same = || showing.pairs.intersection(&pairs).count();
+                let has_room = !is_crowded || showing.line.is_subset(&words);
+                let shared = SHARED.min(showing.line.len().div_ceil(2));
+                is_sentence && has_room && of(&showing.line) >= shared
+                    || copies(of(&showing.around), showing.around.len(), SHARED)
+                    || copies(same(), showing.pairs.len(), LINE_PAIRS)
+            })
+        })
+    }
+
     /// Returns whether the literal is alone on a line.
     fn is_alone_in(&self, text: &WrittenText<'_>) -> bool {
         let is_end = |line: &str| {
-            let before = line.trim_end_matches(is_mark).strip_suffix(self.folded.as_str());
-            before.is_some_and(|path| {
-                path.trim_start_matches(is_mark).is_empty() || path.ends_with('/')
-            })
+            let line = line.trim_end_matches(is_mark);
+            let path = line.strip_suffix(&*String::from_utf8_lossy(self.folded.needle()));
+            path.is_some_and(|p| p.trim_start_matches(is_mark).is_empty() || p.ends_with('/'))
         };
         text.alone.iter().any(|line| is_end(line))
     }

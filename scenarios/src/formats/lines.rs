@@ -12,7 +12,7 @@ pub(super) use ctxbench_formats::{object_of, str_of};
 use ctxbench_util::plural::pluralize;
 use rapidhash::quality::RapidHasher;
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Error, Map, Value};
 
 use super::format::{Ended, Sink};
@@ -23,10 +23,10 @@ use super::source::Source;
 use crate::error::InputError;
 
 /// Returns the objects of a format with one object per line; see [`each_object`].
-pub(super) fn of_lines(
+pub(super) fn of_lines<T: LineObject>(
     source: &Source<'_>,
     notes: &mut Recording,
-) -> Result<Vec<RecordedLine>, InputError> {
+) -> Result<Vec<RecordedLine<T>>, InputError> {
     let mut out = Vec::new();
     each_object(source, notes, &mut |_, line| {
         out.push(line);
@@ -35,26 +35,56 @@ pub(super) fn of_lines(
     Ok(out)
 }
 
+/// What a reader needs of an object on a line.
+pub(super) trait LineObject: DeserializeOwned {
+    /// Converts an object, whatever its members are.
+    fn of_map(object: Map<String, Value>) -> Self;
+    /// Returns when it was written.
+    fn timestamp(&self) -> Option<&str>;
+    /// Returns whether it has an id.
+    fn is_named(&self) -> bool;
+}
+
+impl LineObject for Map<String, Value> {
+    fn of_map(object: Map<String, Value>) -> Self {
+        object
+    }
+
+    fn timestamp(&self) -> Option<&str> {
+        str_of(self, "timestamp")
+    }
+
+    fn is_named(&self) -> bool {
+        ["uuid", "id"].iter().any(|key| str_of(self, key).is_some())
+    }
+}
+
 /// Receives the objects of a file one at a time, with its notes.
-type TakeObject<'a> = dyn FnMut(&mut Recording, RecordedLine) -> Result<(), InputError> + 'a;
+type TakeObject<'a, T> = dyn FnMut(&mut Recording, RecordedLine<T>) -> Result<(), InputError> + 'a;
 
 /// Passes on the objects of a format with one object per line. Other text is left out with a note.
 /// Objects that two writers put on one line are passed on one by one, and a repeated line that has an id
 /// is passed on once.
-pub(super) fn each_object(
+pub(super) fn each_object<T: LineObject>(
     source: &Source<'_>,
     notes: &mut Recording,
-    take: &mut TakeObject<'_>,
+    take: &mut TakeObject<'_, T>,
 ) -> Result<(), InputError> {
-    let mut reader = LineReader::without(notes.unread);
+    let mut reader = LineReader::default();
     let mut lines = source.lines()?.peekable();
     let file = source.name();
     let mut named = HashSet::new();
     while let Some(line) = lines.next() {
         let (number, content) = line?;
-        let (objects, error) = reader.objects(&content);
+        let (objects, error) = match reader.whole(&content) {
+            Some(one) => (vec![one], None),
+            None => {
+                let (objects, error) = reader.objects(&content);
+                (objects.into_iter().map(T::of_map).collect(), error)
+            }
+        };
         if let [one] = &objects[..]
-            && ["uuid", "id"].iter().any(|key| str_of(one, key).is_some())
+            && one.is_named()
             && !named.insert(content_hash(content.as_bytes()))
         {
             continue;
@@ -142,23 +172,13 @@ pub(super) fn rows(source: &Source<'_>, take: &mut TakeRow<'_>) -> Result<(), En
 
 /// Passes on the one session of an input with an object on each line, and of its companion files,
 /// merged in chronological order.
-pub(super) fn session(
+pub(super) fn session<T: LineObject>(
     source: &Source<'_>,
     beside: Vec<PathBuf>,
     sink: &mut Sink<'_>,
-    read: fn(Vec<RecordedLine>, &str, Recording) -> Recording,
+    read: fn(Vec<RecordedLine<T>>, &str, Recording) -> Recording,
 ) -> Result<(), Ended> {
-    session_into(Recording::default(), source, beside, sink, read)
-}
-
-/// Passes on a session like [`session`], read into `out`.
-pub(super) fn session_into(
-    mut out: Recording,
-    source: &Source<'_>,
-    beside: Vec<PathBuf>,
-    sink: &mut Sink<'_>,
-    read: fn(Vec<RecordedLine>, &str, Recording) -> Recording,
-) -> Result<(), Ended> {
+    let mut out = Recording::default();
     let mut lines = of_lines(source, &mut out)?;
     if !beside.is_empty() {
         let others = beside.iter().map(|path| of_lines(&source.open_companion(path)?, &mut out));
@@ -170,18 +190,20 @@ pub(super) fn session_into(
 
 /// Merges the objects of a session and its companions in chronological order, keeping the order of
 /// each file. An object without a time stays with the one before it.
-fn merged(files: impl Iterator<Item = Vec<RecordedLine>>) -> Vec<RecordedLine> {
-    let timed = |lines: Vec<RecordedLine>| {
+fn merged<T: LineObject>(
+    files: impl Iterator<Item = Vec<RecordedLine<T>>>,
+) -> Vec<RecordedLine<T>> {
+    let timed = |lines: Vec<RecordedLine<T>>| {
         // The newest time so far. Times sort as text.
         let mut newest = String::new();
         lines.into_iter().map(move |line| {
-            if let Some(time) = str_of(&line.object, "timestamp").filter(|t| **t > *newest) {
+            if let Some(time) = line.object.timestamp().filter(|t| **t > *newest) {
                 newest = time.to_string();
             }
             (newest.clone(), line)
         })
     };
-    let mut all: Vec<(String, RecordedLine)> = files.flat_map(timed).collect();
+    let mut all: Vec<(String, RecordedLine<T>)> = files.flat_map(timed).collect();
     // The sort is stable, so each file keeps its order. The main file's line comes first if times
     // are equal.
     all.sort_by(|a, b| a.0.cmp(&b.0));
@@ -243,10 +265,10 @@ pub(super) fn objects<'a>(
     list_of(object, key).iter().filter_map(Value::as_object)
 }
 
-/// Hashes the content of a message.
-pub(super) fn content_of(message: &Map<String, Value>) -> u64 {
+/// Returns a hash that is the same for equal values.
+pub(super) fn hash_of(what: impl Hash) -> u64 {
     let mut hasher = RapidHasher::default();
-    message.get("content").hash(&mut hasher);
+    what.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -256,7 +278,7 @@ pub(super) fn first_line(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(super) fn of_text(text: &str) -> Vec<RecordedLine> {
+pub(super) fn of_text<T: LineObject>(text: &str) -> Vec<RecordedLine<T>> {
     of_lines(&Source::of_bytes(text.as_bytes(), "t"), &mut Recording::default()).unwrap()
 }
 
@@ -268,7 +290,8 @@ mod tests {
     fn broken_lines_are_reported_and_the_rest_is_kept() {
         let mut notes = Recording::default();
         let text = b"{\"a\":1}\nnoise\n\n{\"b\":2}\n{\"c\":";
-        let lines = of_lines(&Source::of_bytes(text, "r.jsonl"), &mut notes).unwrap();
+        let lines: Vec<RecordedLine> =
+            of_lines(&Source::of_bytes(text, "r.jsonl"), &mut notes).unwrap();
         assert_eq!(lines.iter().map(|l| l.number).collect::<Vec<_>>(), [1, 4]);
         let warnings = notes.warnings;
         assert!(warnings[0].starts_with("r.jsonl:2: not a JSON object"), "{warnings:?}");
@@ -281,7 +304,7 @@ mod tests {
         let read = |text: &str| {
             let mut notes = Recording::default();
             let source = Source::of_bytes(text.as_bytes(), "r.jsonl");
-            let lines = of_lines(&source, &mut notes).unwrap();
+            let lines: Vec<RecordedLine> = of_lines(&source, &mut notes).unwrap();
             let lines = lines.into_iter().map(|l| (l.number, l.object["a"].to_string()));
             (lines.collect::<Vec<_>>(), notes.warnings)
         };
@@ -298,7 +321,8 @@ mod tests {
     #[test]
     fn a_repeated_line_with_an_id_counts_once() {
         let text = "{\"id\":\"1\",\"a\":1}\n{\"a\":2}\n{\"id\":\"1\",\"a\":1}\n{\"a\":2}\n{\"id\":\"1\",\"a\":3}";
-        let told: Vec<String> = of_text(text).iter().map(|l| l.object["a"].to_string()).collect();
+        let told: Vec<String> =
+            of_text::<Map<String, Value>>(text).iter().map(|l| l.object["a"].to_string()).collect();
         assert_eq!(told, ["1", "2", "2", "3"]);
     }
 
@@ -306,7 +330,8 @@ mod tests {
     fn half_a_character_costs_no_line() {
         let mut notes = Recording::default();
         let text = b"{\"a\":\"cut \\ud83d\"}\n{\"b\":\"\\ude00";
-        let lines = of_lines(&Source::of_bytes(text, "r.jsonl"), &mut notes).unwrap();
+        let lines: Vec<RecordedLine> =
+            of_lines(&Source::of_bytes(text, "r.jsonl"), &mut notes).unwrap();
         assert_eq!(lines[0].object["a"], "cut \u{fffd}");
         assert_eq!(lines.len(), 1);
         assert!(notes.warnings[0].contains("the last line breaks off"), "{:?}", notes.warnings);

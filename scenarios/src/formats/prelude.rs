@@ -7,7 +7,7 @@ pub(super) use serde_json::{Map, Value, json};
 pub(super) use super::format::{Ended, Format, Sink, no_parts};
 pub(super) use super::json::{Document, Members};
 pub(super) use super::lines::{
-    self, RecordedLine, content_of, first_line, flag, given_up, list_of, object_in, object_of,
+    self, RecordedLine, first_line, flag, given_up, hash_of, list_of, object_in, object_of,
     objects, of_lines, str_of, string,
 };
 pub(super) use super::messages::{self, MessageReader, content, definitions, text_of};

@@ -43,8 +43,6 @@ pub struct Recording {
     pub warnings: Vec<String>,
     /// Parts of the recording that the session lacks.
     pub left_out: Vec<String>,
-    /// Names of the members of its lines that the reader does not need.
-    pub(super) unread: &'static [&'static str],
 }
 
 impl Recording {

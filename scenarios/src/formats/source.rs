@@ -456,13 +456,11 @@ impl Head {
 
     fn first_objects(&self) -> &FirstObjects {
         self.objects.get_or_init(|| {
-            /// Members that repeat the results of tools, and by which no format is recognised.
-            const UNREAD: &[&str] = &["toolUseResult"];
             let mut lines = numbered(&self.text).take(HEAD_LINES).peekable();
             let (mut is_whole, mut is_first, mut out) = (false, true, Vec::new());
             while let Some((_, line)) = lines.next() {
                 let cut = !self.whole && lines.peek().is_none();
-                match LineReader::without(UNREAD).objects(line) {
+                match LineReader::default().objects(line) {
                     (objects, None) => {
                         is_whole |= is_first && objects.len() == 1;
                         out.extend(objects.into_iter().map(Value::Object));

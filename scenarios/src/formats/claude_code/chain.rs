@@ -9,14 +9,17 @@
 //! retry. A message that follows one before a boundary resumes the session there: the compaction
 //! and everything else in between was given up.
 
+use super::line::TranscriptLine;
 use crate::formats::prelude::*;
 use rapidhash::{HashSetExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
 
+type Line = RecordedLine<TranscriptLine>;
+
 /// Returns the messages and boundaries of a conversation that do not belong to its final form, by
 /// line number.
-pub(super) fn left_out(lines: &[&RecordedLine]) -> Vec<usize> {
+pub(super) fn left_out(lines: &[&Line]) -> Vec<usize> {
     let given_up = given_up(lines);
-    let rest: Vec<&RecordedLine> =
+    let rest: Vec<&Line> =
         lines.iter().filter(|l| !given_up.contains(&l.number)).copied().collect();
     let mut keep: HashSet<usize> = HashSet::new();
     let mut from = 0;
@@ -26,7 +29,7 @@ pub(super) fn left_out(lines: &[&RecordedLine]) -> Vec<usize> {
             from = to;
         }
     }
-    let counts = |l: &&&RecordedLine| is_message(l) || is_boundary(l);
+    let counts = |l: &&&Line| l.object.is_message() || is_boundary(l);
     let messages = lines.iter().filter(counts).map(|l| l.number);
     let boundaries: HashSet<usize> =
         rest.iter().filter(|l| is_boundary(l)).map(|l| l.number).collect();
@@ -35,16 +38,17 @@ pub(super) fn left_out(lines: &[&RecordedLine]) -> Vec<usize> {
 
 /// Returns the numbers of the lines between a message and an earlier one that it follows, where a
 /// boundary lies between them. A compaction may preserve messages before it, which others follow.
-fn given_up(lines: &[&RecordedLine]) -> HashSet<usize> {
-    let by_uuid = by_uuid(lines);
+fn given_up(lines: &[&Line]) -> HashSet<usize> {
     let boundaries: Vec<usize> = (0..lines.len()).filter(|i| is_boundary(lines[*i])).collect();
     let mut out = HashSet::new();
     if boundaries.is_empty() {
         return out;
     }
+    let by_uuid = by_uuid(lines);
     let mut at = lines.len();
     while let Some(i) = at.checked_sub(1) {
-        let parent = str_of(&lines[i].object, "parentUuid").filter(|_| is_message(lines[i]));
+        let parent =
+            lines[i].object.parent_uuid.as_deref().filter(|_| lines[i].object.is_message());
         let before = parent.and_then(|p| by_uuid.get(p).copied()).filter(|p| *p < i);
         let mut between = boundaries.iter().filter(|b| before.is_some_and(|p| p < **b && **b < i));
         let preserved = |b: usize| parent.is_some_and(|p| preserves(lines[b], p));
@@ -59,20 +63,19 @@ fn given_up(lines: &[&RecordedLine]) -> HashSet<usize> {
     out
 }
 
-fn preserves(boundary: &RecordedLine, uuid: &str) -> bool {
-    let meta = object_in(&boundary.object, "compactMetadata");
-    let tail = str_of(object_in(meta, "preservedSegment"), "tailUuid");
-    let all = list_of(object_in(meta, "preservedMessages"), "uuids");
-    tail == Some(uuid) || all.iter().any(|u| u.as_str() == Some(uuid))
+fn preserves(boundary: &Line, uuid: &str) -> bool {
+    let meta = &boundary.object.compact_metadata;
+    let mut all = meta["preservedMessages"]["uuids"].as_array().into_iter().flatten();
+    meta["preservedSegment"]["tailUuid"] == *uuid || all.any(|u| *u == *uuid)
 }
 
-fn piece(lines: &[&RecordedLine], keep: &mut HashSet<usize>) {
+fn piece(lines: &[&Line], keep: &mut HashSet<usize>) {
     let by_uuid = by_uuid(lines);
     let parent =
-        |i: usize| str_of(&lines[i].object, "parentUuid").and_then(|p| by_uuid.get(p).copied());
+        |i: usize| lines[i].object.parent_uuid.as_deref().and_then(|p| by_uuid.get(p).copied());
     let mut on_chain: HashSet<usize> = HashSet::new();
     let mut end = lines.len();
-    while let Some(last) = (0..end).rev().find(|i| is_message(lines[*i])) {
+    while let Some(last) = (0..end).rev().find(|i| lines[*i].object.is_message()) {
         let mut at = last;
         let mut root = at;
         while on_chain.insert(at) {
@@ -86,42 +89,34 @@ fn piece(lines: &[&RecordedLine], keep: &mut HashSet<usize>) {
     }
     let mut replies: HashSet<&str> = HashSet::new();
     for i in &on_chain {
-        replies.extend(message_id(lines[*i]));
+        replies.extend(lines[*i].object.message_id());
     }
     let mut calls: HashSet<&str> = HashSet::new();
     for (i, line) in lines.iter().enumerate() {
-        if on_chain.contains(&i) || message_id(line).is_some_and(|id| replies.contains(id)) {
+        if on_chain.contains(&i) || line.object.message_id().is_some_and(|id| replies.contains(id))
+        {
             keep.insert(line.number);
-            calls.extend(ids(line, "tool_use", "id"));
+            calls.extend(line.object.pieces().iter().filter_map(|piece| match piece {
+                MessagePart::Said(Part::Call(call)) => Some(&*call.id),
+                _ => None,
+            }));
         }
     }
     for line in lines {
-        if ids(line, "tool_result", "tool_use_id").iter().any(|id| calls.contains(id)) {
+        let answers = |piece: &MessagePart| matches!(piece, MessagePart::Result { call_id: id, .. } if !id.is_empty() && calls.contains(&**id));
+        if line.object.pieces().iter().any(answers) {
             keep.insert(line.number);
         }
     }
 }
 
-fn by_uuid<'a>(lines: &[&'a RecordedLine]) -> HashMap<&'a str, usize> {
+fn by_uuid<'a>(lines: &[&'a Line]) -> HashMap<&'a str, usize> {
     let lines = lines.iter().enumerate();
-    lines.filter_map(|(i, l)| Some((str_of(&l.object, "uuid")?, i))).collect()
+    lines.filter_map(|(i, l)| Some((l.object.uuid.as_deref()?, i))).collect()
 }
 
-fn is_boundary(line: &RecordedLine) -> bool {
-    str_of(&line.object, "subtype") == Some("compact_boundary")
-}
-
-fn is_message(line: &RecordedLine) -> bool {
-    matches!(str_of(&line.object, "type"), Some("user" | "assistant"))
-}
-
-fn message_id(line: &RecordedLine) -> Option<&str> {
-    str_of(object_in(&line.object, "message"), "id")
-}
-
-fn ids<'a>(line: &'a RecordedLine, block: &str, field: &str) -> Vec<&'a str> {
-    let blocks = objects(object_in(&line.object, "message"), "content");
-    blocks.filter(|b| str_of(b, "type") == Some(block)).filter_map(|b| str_of(b, field)).collect()
+fn is_boundary(line: &Line) -> bool {
+    line.object.subtype.as_deref() == Some("compact_boundary")
 }
 
 #[cfg(test)]
@@ -130,7 +125,7 @@ mod tests {
     use super::*;
 
     fn kept_lines(text: &str) -> Vec<usize> {
-        let lines = of_text(text);
+        let lines: Vec<Line> = of_text(text);
         let left = left_out(&lines.iter().collect::<Vec<_>>());
         lines.iter().map(|l| l.number).filter(|n| !left.contains(n)).collect()
     }

@@ -28,6 +28,7 @@
 mod chain;
 mod compactions;
 mod companions;
+mod line;
 mod route;
 mod sidechains;
 
@@ -36,6 +37,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Deserialize;
 
 use crate::formats::prelude::*;
+use line::{Message, TranscriptLine};
 use sidechains::Spoken;
 
 pub(super) const FORMAT: Format = Format {
@@ -44,15 +46,9 @@ pub(super) const FORMAT: Format = Format {
     untold: "system prompt and tools, the requests for titles, and the output of a reply that was \
              cut off, of which only a stub is counted",
     sniff,
-    read: |input, sink| {
-        let out = Recording { unread: UNREAD, ..Recording::default() };
-        lines::session_into(out, input, companions::subagent_files(input), sink, read)
-    },
+    read: |input, sink| lines::session(input, companions::subagent_files(input), sink, read),
     parts: companions::subagent_files,
 };
-
-/// Members of a line for the program's own view, such as results of tools again.
-const UNREAD: &[&str] = &["toolUseResult", "data", "cwd", "gitBranch", "userType"];
 
 fn sniff(head: &Head) -> bool {
     head.objects().any(|o| {
@@ -63,7 +59,7 @@ fn sniff(head: &Head) -> bool {
     })
 }
 
-fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
+fn read(lines: Vec<RecordedLine<TranscriptLine>>, file: &str, mut out: Recording) -> Recording {
     let conversations = sidechains::split(lines);
     out.of_subagent = conversations.of_subagent;
     let left: HashSet<usize> =
@@ -109,15 +105,14 @@ fn beside(lines: &[Spoken]) -> impl Iterator<Item = String> {
     told.into_iter().chain(cleared)
 }
 
-fn is_microcompact(o: &Map<String, Value>) -> bool {
-    str_of(o, "subtype") == Some("microcompact_boundary")
+fn is_microcompact(line: &TranscriptLine) -> bool {
+    line.subtype.as_deref() == Some("microcompact_boundary")
 }
 
 /// Returns the requests of replies that some lines name and others do not, by the message's id.
 fn requests(lines: &[Spoken]) -> HashMap<String, String> {
     let all = lines.iter().filter_map(|Spoken { line, .. }| {
-        let id = str_of(object_of(&line.object, "message")?, "id")?;
-        Some((id, str_of(&line.object, "requestId")))
+        Some((line.object.message_id()?, line.object.request_id.as_deref()))
     });
     let bare = all.clone().filter_map(|(id, request)| request.is_none().then_some(id));
     let bare: HashSet<&str> = bare.collect();
@@ -152,16 +147,15 @@ struct TranscriptReader {
 
 impl TranscriptReader {
     fn line(&mut self, spoken: Spoken) {
-        let Spoken { agent, line } = spoken;
-        let o = &line.object;
-        self.turns += usize::from(str_of(o, "type") == Some("user"));
-        let step = RecordingStep::new(line.number, string(o, "timestamp"), StepKind::Link);
-        let (name, parent) = (string(o, "uuid"), string(o, "parentUuid"));
+        let Spoken { agent, line: RecordedLine { number, object: mut line } } = spoken;
+        self.turns += usize::from(line.kind() == "user");
+        let step = RecordingStep::new(number, line.timestamp.take(), StepKind::Link);
+        let (name, parent) = (line.uuid.clone(), line.parent_uuid.take());
         let step = RecordingStep { name, parent, agent, ..step };
-        self.note_version(&step, o);
-        self.out.drops_content |= is_microcompact(o);
-        let unknown = match str_of(o, "type").unwrap_or_default() {
-            "attachment" => unknown_attachment(o),
+        self.note_version(&step, line.version.take());
+        self.out.drops_content |= is_microcompact(&line);
+        let unknown = match line.kind() {
+            "attachment" => unknown_attachment(&line),
             "assistant"
             | "user"
             | "system"
@@ -177,17 +171,20 @@ impl TranscriptReader {
             let unknown = RecordingStep::new(0, None, StepKind::Unknown(kind));
             self.out.steps.push(RecordingStep { agent, ..unknown });
         }
-        let mut what = self.step_kind(&line);
-        self.inside(&step, o, &mut what);
+        let what = match line.kind() {
+            "assistant" => self.assistant(&step, line),
+            "user" => user(line),
+            "attachment" => attachment(line),
+            "system" => system(&line),
+            _ => StepKind::Link,
+        };
         self.out.steps.push(RecordingStep { what, ..step });
     }
 
     /// Adds the requests that the provider made inside a reply, at the first line of the reply.
-    fn inside(&mut self, step: &RecordingStep, o: &Map<String, Value>, what: &mut StepKind) {
-        let (StepKind::Reply(reply), Some(message)) = (what, object_of(o, "message")) else {
-            return;
-        };
-        let inside = messages::take_inside(object_of(message, "usage"), message, reply);
+    fn inside(&mut self, step: &RecordingStep, message: &Message, reply: &mut RecordingReply) {
+        let usage = message.usage.as_object();
+        let inside = messages::take_inside(usage, message.content.compaction.as_ref(), reply);
         let named = reply.response.clone().unwrap_or_default();
         if inside.is_empty() || !self.with_inside.insert(named) {
             return;
@@ -198,64 +195,54 @@ impl TranscriptReader {
         }
     }
 
-    fn note_version(&mut self, step: &RecordingStep, o: &Map<String, Value>) {
-        let Some(new) = str_of(o, "version") else { return };
-        if let Some(old) = self.out.version.as_deref().filter(|old| *old != new) {
+    fn note_version(&mut self, step: &RecordingStep, new: Option<String>) {
+        if new.is_none() || new == self.out.version {
+            return;
+        }
+        if let Some((old, new)) = self.out.version.as_ref().zip(new.as_ref()) {
             let text = format!("the client changed from {old} to {new}");
             let what = StepKind::Note { kind: NoteKind::Settings, text };
             let note = RecordingStep::new(step.line, None, what);
             self.out.steps.push(RecordingStep { agent: step.agent.clone(), ..note });
         }
-        self.out.version = Some(new.to_string());
+        self.out.version = new;
     }
 
-    fn step_kind(&mut self, line: &RecordedLine) -> StepKind {
-        let o = &line.object;
-        match str_of(o, "type").unwrap_or_default() {
-            "assistant" => self.assistant(line),
-            "user" => user(o),
-            "attachment" => attachment(o),
-            "system" => system(o),
-            _ => StepKind::Link,
-        }
-    }
-
-    fn assistant(&mut self, line: &RecordedLine) -> StepKind {
-        let o = &line.object;
-        let Some(message) = object_of(o, "message") else { return StepKind::Link };
-        let model = string(message, "model");
-        if flag(o, "isApiErrorMessage") || model.as_deref() == Some("<synthetic>") {
+    fn assistant(&mut self, step: &RecordingStep, line: TranscriptLine) -> StepKind {
+        let Some(mut message) = line.message else { return StepKind::Link };
+        if line.is_api_error_message || message.model.as_deref() == Some("<synthetic>") {
             let text = "a request that failed or was cut short, without counters".into();
             return StepKind::Note { kind: NoteKind::Uncounted, text };
         }
-        let id = str_of(message, "id").unwrap_or_default();
-        let usage = object_of(message, "usage");
+        let id = message.id.as_deref().unwrap_or_default();
+        let usage = message.usage.as_object();
         let counters = usage.map(|u| messages::counters(u).unwrap_or_default());
-        let told = string(o, "requestId").or(self.requests.get(id).cloned());
+        let told = line.request_id.or(self.requests.get(id).cloned());
         let prompt = counters.as_ref().map_or(0, Counters::prompt);
         let request = told.clone().unwrap_or_else(|| self.of_relay(id, prompt));
-        let pieces = content(message.get("content"));
         let response = match id.is_empty() {
-            true => format!("line {} {}", line.number, str_of(o, "uuid").unwrap_or_default()),
+            true => format!("line {} {}", step.line, line.uuid.as_deref().unwrap_or_default()),
             false => format!("{id} {request}"),
         };
+        let pieces = std::mem::take(&mut message.content.pieces);
         let mut reply = RecordingReply {
-            id: string(message, "id").or(string(o, "uuid")),
-            model,
+            id: message.id.clone().or(line.uuid),
+            model: message.model.clone(),
             ..RecordingReply::new(response, pieces)
         };
         if let Some(mut counters) = counters {
             self.ids.add(id, &request);
             // Told by versions before 1.0.
-            counters.billing.told_usd = cost(o.get("costUSD"));
+            counters.billing.told_usd = cost(Some(&line.cost_usd));
             let call = format!("claude-code {id} {}", reply.model.as_deref().unwrap_or_default());
             if !id.is_empty() {
                 counters = counters.called(&*call);
                 counters.billing.call_in = told.map(Into::into);
             }
             reply.counters = Ok(counters);
-            reply.output_is_stub = str_of(message, "stop_reason").is_none();
+            reply.output_is_stub = message.stop_reason.is_none();
         }
+        self.inside(step, &message, &mut reply);
         StepKind::Reply(reply)
     }
 
@@ -273,15 +260,14 @@ impl TranscriptReader {
     }
 }
 
-fn system(o: &Map<String, Value>) -> StepKind {
-    match str_of(o, "subtype").unwrap_or_default() {
+fn system(line: &TranscriptLine) -> StepKind {
+    match line.subtype.as_deref().unwrap_or_default() {
         "compact_boundary" => {
-            let meta = object_in(o, "compactMetadata");
-            let number = |key: &str| meta.get(key).and_then(tokens);
+            let meta = &line.compact_metadata;
             StepKind::Compaction(RecordingCompaction {
-                pre_tokens: number("preTokens"),
-                post_tokens: number("postTokens"),
-                trigger: meta.get("trigger").and_then(|word| Trigger::deserialize(word).ok()),
+                pre_tokens: tokens(&meta["preTokens"]),
+                post_tokens: tokens(&meta["postTokens"]),
+                trigger: Trigger::deserialize(&meta["trigger"]).ok(),
                 ..RecordingCompaction::default()
             })
         }
@@ -294,14 +280,11 @@ fn system(o: &Map<String, Value>) -> StepKind {
     }
 }
 
-fn user(o: &Map<String, Value>) -> StepKind {
-    let summary = flag(o, "isCompactSummary");
-    let message = object_of(o, "message");
-    let Some(message) = message.filter(|_| summary || !flag(o, "isVisibleInTranscriptOnly")) else {
-        return StepKind::Input(Input::default());
-    };
-    let mut pieces = content(message.get("content"));
-    let id = string(o, "uuid");
+fn user(line: TranscriptLine) -> StepKind {
+    let summary = line.is_compact_summary;
+    let message = line.message.filter(|_| summary || !line.is_visible_in_transcript_only);
+    let Some(message) = message else { return StepKind::Input(Input::default()) };
+    let mut pieces = message.content.pieces;
     if summary {
         return StepKind::Summary(pieces);
     }
@@ -311,10 +294,10 @@ fn user(o: &Map<String, Value>) -> StepKind {
         }
         _ => true,
     };
-    if flag(o, "isMeta") || pieces.iter().all(is_trace) {
+    if line.is_meta || pieces.iter().all(is_trace) {
         pieces = added(pieces);
     }
-    StepKind::Input(Input { id, pieces })
+    StepKind::Input(Input { id: line.uuid, pieces })
 }
 
 /// Returns whether a text is the trace of a command that the user ran outside the conversation.
@@ -334,15 +317,14 @@ fn is_command_trace(text: &str) -> bool {
 
 /// Returns the kind of an attachment. A prompt that the user typed while the agent worked is stored
 /// as an attachment; other attachments are reminders by the program.
-fn attachment(o: &Map<String, Value>) -> StepKind {
-    let attachment = object_in(o, "attachment");
-    let is_queued = str_of(attachment, "type") == Some("queued_command");
-    let pieces = content(attachment.get("prompt").filter(|_| is_queued));
-    StepKind::Input(Input { id: string(o, "uuid"), pieces })
+fn attachment(line: TranscriptLine) -> StepKind {
+    let is_queued = line.attachment["type"] == "queued_command";
+    let pieces = content(line.attachment.get("prompt").filter(|_| is_queued));
+    StepKind::Input(Input { id: line.uuid, pieces })
 }
 
-fn unknown_attachment(o: &Map<String, Value>) -> Option<String> {
-    let kind = str_of(object_of(o, "attachment")?, "type").unwrap_or("without a type");
+fn unknown_attachment(line: &TranscriptLine) -> Option<String> {
+    let kind = str_of(line.attachment.as_object()?, "type").unwrap_or("without a type");
     (kind != "queued_command").then(|| format!("attachment {kind:?}"))
 }
 

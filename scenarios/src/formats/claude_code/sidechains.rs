@@ -3,9 +3,13 @@
 //! Files of side questions and of requests for summaries begin with the lines of the session, and
 //! copies of such files with each other's. A line that stands twice is taken once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use super::line::TranscriptLine;
 use crate::formats::prelude::*;
+use rapidhash::RapidHashMap as HashMap;
+
+type Line = RecordedLine<TranscriptLine>;
 
 pub(super) struct Conversations {
     pub(super) lines: Vec<Spoken>,
@@ -17,12 +21,12 @@ pub(super) struct Conversations {
 
 pub(super) struct Spoken {
     pub(super) agent: Option<String>,
-    pub(super) line: RecordedLine,
+    pub(super) line: Line,
 }
 
 impl Conversations {
-    pub(super) fn windows(&self) -> Vec<Vec<&RecordedLine>> {
-        let mut windows: HashMap<Option<&str>, Vec<&RecordedLine>> = HashMap::new();
+    pub(super) fn windows(&self) -> Vec<Vec<&Line>> {
+        let mut windows: HashMap<Option<&str>, Vec<&Line>> = HashMap::default();
         for spoken in &self.lines {
             let agent = spoken.agent.as_deref().filter(|_| !self.of_subagent);
             windows.entry(agent).or_default().push(&spoken.line);
@@ -31,24 +35,21 @@ impl Conversations {
     }
 }
 
-pub(super) fn split(mut lines: Vec<RecordedLine>) -> Conversations {
-    let is_main = |l: &RecordedLine| {
-        matches!(str_of(&l.object, "type"), Some("user" | "assistant"))
-            && !flag(&l.object, "isSidechain")
-    };
+pub(super) fn split(mut lines: Vec<Line>) -> Conversations {
+    let is_main = |l: &Line| l.object.is_message() && !l.object.is_sidechain;
     let of_subagent = !lines.iter().any(is_main);
     let mut standing = StandingLines::default();
-    lines.retain(|line| !is_main(line) || !standing.add_main(line));
+    lines.retain(|line| !is_main(line) || !standing.add_main(&line.object));
     let mut asides = HashSet::new();
-    let mut roots: HashMap<String, String> = HashMap::new();
+    let mut roots: HashMap<String, String> = HashMap::default();
     let mut out = Vec::new();
     for line in lines {
-        if !flag(&line.object, "isSidechain") {
+        if !line.object.is_sidechain {
             out.push(Spoken { agent: None, line });
             continue;
         }
         let agent = sidechain(&line.object, &mut roots);
-        match standing.owner(&line, &agent) {
+        match standing.owner(&line.object, &agent) {
             Some(None) => drop(asides.insert(agent)),
             Some(Some(_)) => {}
             None => out.push(Spoken { agent: Some(agent), line }),
@@ -57,59 +58,43 @@ pub(super) fn split(mut lines: Vec<RecordedLine>) -> Conversations {
     Conversations { lines: out, of_subagent, asides }
 }
 
-/// Messages so far, by what identifies them, each with its conversation.
+/// Hashes of what identifies the messages so far, each with its conversation.
 #[derive(Default)]
-struct StandingLines(HashMap<String, Option<String>>);
+struct StandingLines(HashMap<u64, Option<String>>);
 
 impl StandingLines {
     /// Adds a message of the main conversation. Returns whether it stands there already.
-    fn add_main(&mut self, line: &RecordedLine) -> bool {
-        let uuid = string(&line.object, "uuid");
-        let contents: Vec<String> = fingerprints(line).collect();
-        let names = contents.iter().chain(uuid.as_ref().filter(|_| contents.is_empty()));
-        let is_copy = names.into_iter().any(|name| self.0.contains_key(name));
+    fn add_main(&mut self, line: &TranscriptLine) -> bool {
+        let (uuid, contents) = (line.uuid_hash(), line.fingerprints());
+        let mut names = contents.iter().chain(uuid.as_ref().filter(|_| contents.is_empty()));
+        let is_copy = names.any(|name| self.0.contains_key(name));
         self.0.extend(uuid.into_iter().chain(contents).map(|name| (name, None)));
         is_copy
     }
 
     /// Returns the other conversation that has a message of a subagent already, or adds the message.
-    fn owner(&mut self, line: &RecordedLine, agent: &str) -> Option<Option<String>> {
-        let uuid = string(&line.object, "uuid");
-        let contents: Vec<String> = fingerprints(line).collect();
+    fn owner(&mut self, line: &TranscriptLine, agent: &str) -> Option<Option<String>> {
+        let (uuid, contents) = (line.uuid_hash(), line.fingerprints());
         let known = contents.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
         if let Some(owner) = known.filter(|owner| owner.as_deref() != Some(agent)) {
             return Some(owner);
         }
         // Subagents may be told the same at the same time.
-        let is_reply = str_of(&line.object, "type") == Some("assistant");
-        let replies = contents.into_iter().filter(|_| is_reply);
+        let replies = contents.into_iter().filter(|_| line.kind() == "assistant");
         let own = |name| (name, Some(agent.to_string()));
         self.0.extend(uuid.into_iter().chain(replies).map(own));
         None
     }
 }
 
-/// Returns what identifies a message apart from its id: its content, with its reply and with its time.
-/// Copies may lack the request of a reply.
-fn fingerprints(line: &RecordedLine) -> impl Iterator<Item = String> {
-    let o = &line.object;
-    let message = object_of(o, "message");
-    let content = message.map(content_of).unwrap_or_default();
-    let reply = message.and_then(|m| str_of(m, "id")).zip(str_of(o, "requestId"));
-    let time = str_of(o, "timestamp").map(|time| (time, ""));
-    let named = [reply, time].into_iter().flatten().filter(move |_| message.is_some());
-    named.map(move |(id, request)| format!("{id} {request} {content:x}"))
-}
-
 /// Returns the subagent of a sidechain line: its id, or the first line of its chain if it has no
 /// id.
-fn sidechain(object: &Map<String, Value>, roots: &mut HashMap<String, String>) -> String {
-    let uuid = str_of(object, "uuid").unwrap_or_default();
-    let root = str_of(object, "parentUuid")
-        .and_then(|p| roots.get(p).cloned())
-        .unwrap_or_else(|| format!("side-{uuid}"));
+fn sidechain(line: &TranscriptLine, roots: &mut HashMap<String, String>) -> String {
+    let uuid = line.uuid.as_deref().unwrap_or_default();
+    let root = line.parent_uuid.as_ref().and_then(|p| roots.get(p).cloned());
+    let root = root.unwrap_or_else(|| format!("side-{uuid}"));
     roots.insert(uuid.to_string(), root.clone());
-    str_of(object, "agentId").map_or(root, str::to_string)
+    line.agent_id.clone().unwrap_or(root)
 }
 
 #[cfg(test)]

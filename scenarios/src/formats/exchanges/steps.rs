@@ -302,7 +302,8 @@ impl Turn<'_, '_> {
         let view = if self.is_summary { View::Calls } else { self.place.view };
         let mut told = reply_of(seen);
         let usage = object_of(&seen.answer, "usage");
-        for (of, what) in messages::take_inside(usage, &seen.answer, &mut told) {
+        let summary = messages::compaction_in(seen.answer.get("content"));
+        for (of, what) in messages::take_inside(usage, summary, &mut told) {
             let view = if of == View::Both { view } else { of };
             self.step(seen.at_ms, view, what);
         }

@@ -36,7 +36,7 @@ fn is_line(o: &Map<String, Value>) -> bool {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut out = Recording::default();
-    let lines = of_lines(source, &mut out)?;
+    let lines: Vec<RecordedLine> = of_lines(source, &mut out)?;
     let name = folder(source).and_then(|f| Some(f.file_name()?.to_string_lossy().into_owned()));
     out.id = name.filter(|_| source.stem() == "wire");
     let mut reader = EventReader::new(source);

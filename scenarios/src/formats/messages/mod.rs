@@ -28,7 +28,7 @@ use reader::is_message;
 pub(crate) use content::definition;
 pub(super) use content::{content, definitions, text_of};
 pub(super) use reader::{MessageReader, stamp};
-pub(super) use usage::{counters, is_search, take_inside, terms};
+pub(super) use usage::{compaction_in, counters, is_search, take_inside, terms};
 
 const UNTOLD: &str = "compactions, and times and counters where nobody stored them";
 

@@ -98,7 +98,8 @@ impl MessageReader {
     /// Adds a step, after the requests that the provider made inside it.
     fn push_with_inside(&mut self, line: usize, o: &Map<String, Value>, mut what: StepKind) {
         if let StepKind::Reply(reply) = &mut what {
-            for (view, what) in usage::take_inside(usage_of(o).map(|[usage, _]| usage), o, reply) {
+            let (usage, summary) = (usage_of(o), usage::compaction_in(o.get("content")));
+            for (view, what) in usage::take_inside(usage.map(|[u, _]| u), summary, reply) {
                 let (agent, step) = (self.agent.clone(), RecordingStep::new(line, stamp(o), what));
                 self.out.steps.push(RecordingStep { agent, view, ..step });
             }

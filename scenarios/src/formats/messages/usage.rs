@@ -1,5 +1,7 @@
 //! Counters under the names of the APIs.
 
+use std::borrow::Cow;
+
 use crate::formats::prelude::*;
 
 /// Returns what changes the price of a call, from its `usage` and the response around it. Names of
@@ -31,16 +33,20 @@ pub(in super::super) fn is_search(item: &Map<String, Value>) -> bool {
     str_of(item, "type") == Some("web_search_call") && action.is_none_or(|kind| kind == "search")
 }
 
+/// Returns the block of a compaction by the provider in the content of a reply.
+pub(in super::super) fn compaction_in(content: Option<&Value>) -> Option<&Map<String, Value>> {
+    let blocks = content?.as_array()?.iter().filter_map(Value::as_object);
+    blocks.filter(|b| str_of(b, "type") == Some("compaction")).last()
+}
+
 /// Returns the requests that the provider made inside a call before its answer
-/// (`usage.iterations`), and makes the counters of the reply those of the answer alone. A
-/// compaction has the text of its block in the content of the reply.
+/// (`usage.iterations`), and makes the counters of the reply those of the answer alone. `summary` is
+/// the block of a compaction in the content of the reply.
 pub(in super::super) fn take_inside(
     usage: Option<&Map<String, Value>>,
-    message: &Map<String, Value>,
+    summary: Option<&Map<String, Value>>,
     reply: &mut RecordingReply,
 ) -> Vec<(View, StepKind)> {
-    let is_compaction = |b: &&Map<String, Value>| str_of(b, "type") == Some("compaction");
-    let summary = objects(message, "content").filter(is_compaction).last();
     let all = usage.into_iter().flat_map(|u| objects(u, "iterations"));
     let all: Vec<_> = all.filter_map(|i| Some((i, counters(i)?))).collect();
     let kind = |i: &Map<String, Value>| string(i, "type").unwrap_or_default();
@@ -118,12 +124,12 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
         && (has("cache_read_input_tokens")
             || has("cache_creation_input_tokens")
             || has("cache_creation"));
-    let mut flat = usage.clone();
+    let mut flat = Cow::Borrowed(usage);
     let mut named_or_nested = |names: &[&'static str], nested: &'static str| {
         names.iter().copied().find(|name| has(name)).unwrap_or_else(|| {
             let details = ["prompt_tokens_details", "input_tokens_details"];
             let value = details.into_iter().find_map(|outer| within(outer, nested));
-            flat.insert(nested.into(), value.cloned().unwrap_or_default());
+            flat.to_mut().insert(nested.into(), value.cloned().unwrap_or_default());
             nested
         })
     };

@@ -59,7 +59,7 @@ fn export(document: &Document<'_>) -> Result<Recording, InputError> {
     let members = document.members()?;
     let mut out = Recording::default();
     let info = members.value("info").as_object().cloned().unwrap_or_default();
-    let message = |RecordedLine { number: line, mut object }| {
+    let message = |RecordedLine { number: line, mut object }: RecordedLine| {
         let Some(Value::Object(info)) = object.remove("info") else { return None };
         Some(MessageRow { line, info, parts: objects(&object, "parts").cloned().collect() })
     };

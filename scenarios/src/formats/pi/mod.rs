@@ -277,7 +277,7 @@ impl PiReader {
 /// Reads the counters of a reply. The time of the request and the content name the call: copies of a
 /// session can have other ids and times of their entries. The first format has no time of the request.
 fn counters(m: &Map<String, Value>) -> Counters {
-    let call = m.get("timestamp").map(|time| format!("{time} {:x}", content_of(m)));
+    let call = m.get("timestamp").map(|time| format!("{time} {:x}", hash_of(m.get("content"))));
     let names = ["input", "cacheRead", "cacheWrite", "output"];
     let usage = object_in(m, "usage");
     let mut counters = Counters::read(usage, names).called(call.as_deref());

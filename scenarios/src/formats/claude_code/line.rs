@@ -1,0 +1,129 @@
+//! What the reader needs of a line. Content is converted as soon as the line is read, so that memory
+//! holds each text once.
+
+use ctxbench_core::tokens::content_hash;
+use serde::{Deserialize, Deserializer};
+
+use crate::formats::lines::LineObject;
+use crate::formats::prelude::*;
+
+/// A line of a transcript. Members of another type than expected count as missing.
+#[serde_with::apply(
+    Option<String> => #[serde(deserialize_with = "text")],
+    bool => #[serde(deserialize_with = "truth")],
+)]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct TranscriptLine {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) subtype: Option<String>,
+    pub(super) uuid: Option<String>,
+    pub(super) parent_uuid: Option<String>,
+    pub(super) timestamp: Option<String>,
+    pub(super) request_id: Option<String>,
+    pub(super) agent_id: Option<String>,
+    pub(super) version: Option<String>,
+    #[serde(rename = "costUSD")]
+    pub(super) cost_usd: Value,
+    pub(super) is_sidechain: bool,
+    pub(super) is_meta: bool,
+    pub(super) is_compact_summary: bool,
+    pub(super) is_visible_in_transcript_only: bool,
+    pub(super) is_api_error_message: bool,
+    pub(super) compact_metadata: Value,
+    pub(super) attachment: Value,
+    pub(super) message: Option<Box<Message>>,
+}
+
+/// Message of a line.
+#[serde_with::apply(Option<String> => #[serde(deserialize_with = "text")])]
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message {
+    pub(super) id: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) stop_reason: Option<String>,
+    pub(super) usage: Value,
+    pub(super) content: Content,
+}
+
+/// Content of a message.
+#[derive(Default)]
+pub(super) struct Content {
+    pub(super) pieces: Vec<MessagePart>,
+    /// Hash of the content as it is written.
+    hash: u64,
+    /// Block of a compaction by the provider.
+    pub(super) compaction: Option<Map<String, Value>>,
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Content, D::Error> {
+        let written = Value::deserialize(from)?;
+        Ok(Content {
+            pieces: content(Some(&written)),
+            hash: hash_of(&written),
+            compaction: messages::compaction_in(Some(&written)).cloned(),
+        })
+    }
+}
+
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
+
+fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    Ok(Value::deserialize(from)?.as_bool().unwrap_or_default())
+}
+
+impl TranscriptLine {
+    pub(super) fn kind(&self) -> &str {
+        self.kind.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn is_message(&self) -> bool {
+        matches!(self.kind(), "user" | "assistant")
+    }
+
+    pub(super) fn pieces(&self) -> &[MessagePart] {
+        self.message.as_ref().map_or(&[], |message| &message.content.pieces)
+    }
+
+    pub(super) fn message_id(&self) -> Option<&str> {
+        self.message.as_ref()?.id.as_deref()
+    }
+
+    pub(super) fn uuid_hash(&self) -> Option<u64> {
+        self.uuid.as_ref().map(|uuid| content_hash(uuid.as_bytes()))
+    }
+
+    /// Returns hashes of what identifies a message apart from its id: its content, with its reply and
+    /// with its time. Copies may lack the request of a reply.
+    pub(super) fn fingerprints(&self) -> Vec<u64> {
+        let Some(message) = &self.message else { return Vec::new() };
+        let reply = self.message_id().zip(self.request_id.as_deref());
+        let places = [reply, self.timestamp.as_deref().map(|time| (time, ""))].into_iter();
+        places.flatten().map(|place| hash_of((place, message.content.hash))).collect()
+    }
+}
+
+impl LineObject for TranscriptLine {
+    fn of_map(mut object: Map<String, Value>) -> Self {
+        if !object.get("message").is_some_and(Value::is_object) {
+            object.remove("message");
+        }
+        serde_json::from_value(object.into()).unwrap_or_default()
+    }
+
+    fn timestamp(&self) -> Option<&str> {
+        self.timestamp.as_deref()
+    }
+
+    fn is_named(&self) -> bool {
+        self.uuid.is_some()
+    }
+}
