@@ -37,8 +37,7 @@ pub(super) fn with_less(name: &str) -> Option<&str> {
     let is_day = word.len() == 2 && word.bytes().all(|b| b.is_ascii_digit());
     let is_date = word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit()) && word[..2] <= *"12";
     let is_preview = is_day && rest.contains("-preview") || rest.ends_with("-preview");
-    (ADDED.contains(&word) || is_date || is_preview)
-        .then_some(rest)
+    (ADDED.contains(&word) || is_date || is_preview).then_some(rest)
 }
 
 /// Returns whether a text begins with a date such as `20250929` or `2025-09-29`.

@@ -67,7 +67,8 @@ fn claude(name: &str) -> Option<&'static Model> {
 /// reason unless their name denies it.
 fn variant_of(name: &str) -> Option<&'static Model> {
     let (family, _) = bare(name).split_once('-')?;
-    let word = [("gemini", "preview"), ("grok", "reasoning")].into_iter().find(|w| w.0 == family)?.1;
+    let word =
+        [("gemini", "preview"), ("grok", "reasoning")].into_iter().find(|w| w.0 == family)?.1;
     let whole = format!("{name}-{word}");
     listed_in(&whole).or_else(|| unlisted::named(&whole))
 }

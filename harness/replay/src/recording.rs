@@ -105,9 +105,7 @@ pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate)
 /// Returns whether the counters of a recording tell sizes in the token counting of this model.
 pub(super) fn is_calibrated(session: &Session, model: &Model, calibrate: Calibrate) -> bool {
     let provider = session.header.model.as_deref().and_then(model::provider_of);
-    calibrate == Calibrate::Recording
-        && provider == Some(model.provider)
-        && session.has_counters()
+    calibrate == Calibrate::Recording && provider == Some(model.provider) && session.has_counters()
 }
 
 /// Tokens (o200k) of text that a recording lacks before each reply, by id of the reply.

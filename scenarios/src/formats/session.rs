@@ -38,8 +38,13 @@ pub(super) fn put_together(
         warnings.push(format!("{file}: {n} × {kind}"));
     }
     warnings.extend(wrong_counters(steps.iter().chain(&given_up), file));
-    let mut builder =
-        SessionBuilder { warnings, start: start(&steps), prefix_tokens, drops_content, ..Default::default() };
+    let mut builder = SessionBuilder {
+        warnings,
+        start: start(&steps),
+        prefix_tokens,
+        drops_content,
+        ..Default::default()
+    };
     for step in steps {
         builder.agent = step.agent.clone().filter(|_| !of_subagent);
         builder.step(step);

@@ -122,8 +122,8 @@ fn object(
                         object(&Document { text: &text, ..*document }, reader, depth + 1)?;
                     }
                     None => {
-                        let what = "a stored stream that breaks off".to_string();
-                        reader.out.leave_out(document.file, line, what);
+                        let torn = "a stored stream that breaks off".to_string();
+                        reader.out.leave_out(document.file, line, torn);
                     }
                 },
                 (false, Some(words)) => {
