@@ -133,6 +133,8 @@ mod tests {
             ("gpt-4o-2024-11-20", 1.7),
             ("gpt-4o-mini", 1.6667),
             ("gpt-4.1-nano", 2.0),
+            // The price file has no such price.
+            ("gpt-5-codex", 1.0),
         ] {
             assert_eq!(tier(model), factor, "{model}");
         }

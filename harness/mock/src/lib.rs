@@ -20,7 +20,7 @@ pub enum PlannedReply {
     Say {
         parts: Vec<Part>,
         stop: StopReason,
-        /// Least tokens of the output. More than the parts have is thinking that nobody sees.
+        /// Least tokens of the output. More than the parts have is hidden thinking.
         output: u64,
     },
     Summarise,

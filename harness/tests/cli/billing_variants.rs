@@ -179,14 +179,16 @@ fn models_of_the_price_file_have_their_own_prices() {
 
 #[test]
 fn prompts_that_fall_show_a_compaction_without_a_marker() {
-    let lines: Vec<Value> = [100_000, 160_000, 30_000, 40_000]
-        .iter()
-        .zip(1..)
-        .flat_map(|(prompt, n)| {
+    let lines = |prompts: &[u64]| {
+        let turn = |(prompt, n): (&u64, u64)| {
             turn(n, SONNET, &json!({"input_tokens": prompt, "output_tokens": 0}))
-        })
-        .collect();
-    let here = CommandFolder::with("a.jsonl", jsonl(&lines));
+        };
+        jsonl(&prompts.iter().zip(1..).flat_map(turn).collect::<Vec<Value>>())
+    };
+    // A small request between two large ones is none of the conversation.
+    let here = CommandFolder::with("c.jsonl", lines(&[160_000, 300, 160_500]));
+    assert_eq!(listed(&here, "c.jsonl").0[0]["compactions"], 0);
+    let here = CommandFolder::with("a.jsonl", lines(&[100_000, 160_000, 30_000, 40_000]));
     let (rows, told) = listed(&here, "a.jsonl");
     assert_eq!(rows[0]["compactions"], 1);
     let unshown = "at least one compaction that the file does not show";

@@ -14,6 +14,7 @@ mod billing_kinds;
 mod billing_ledger;
 mod billing_prices;
 mod billing_readers;
+mod billing_told;
 mod billing_variants;
 mod cache;
 mod calibration;

@@ -4,7 +4,7 @@
 //! document, and the result that follows them names them.
 
 use ctxbench_core::{Millis, Part};
-use ctxbench_session::{AssistantEntry, Session, ToolEntry};
+use ctxbench_session::{AssistantEntry, Billing, Session, ToolEntry};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -193,6 +193,9 @@ fn metrics(reply: &AssistantEntry, lost: &mut ExportLosses) -> Option<Value> {
     let usage = reply.usage.as_ref()?;
     lost.add_if(usage.output_estimate.is_some(), "estimates of output that was not counted");
     lost.add_if(usage.cache_write_1h > 0, "lifetimes of cache writes");
+    let Billing { speed, tier, region, web_searches, told_usd, .. } = &usage.billing;
+    let has_terms = [speed, tier, region].iter().any(|term| term.is_some()) || *web_searches > 0;
+    lost.add_if(has_terms || told_usd.is_some(), "terms and dollars of a call");
     let written = usage.cache_write.saturating_add(usage.cache_write_1h);
     let mut metrics = json!({
         "prompt_tokens": usage.prompt(),

@@ -111,7 +111,7 @@ impl Calls {
         let mut lost = recording.broken.iter().peekable();
         for step in recording.steps.iter().filter(|s| s.view != View::Session) {
             while let Some(line) = lost.next_if(|line| **line < step.line) {
-                b.note(*line, of(step), NoteKind::Uncounted, "the line cannot be read");
+                b.note(*line, conversation_of(step), NoteKind::Uncounted, "the line cannot be read");
             }
             b.step(step)
                 .map_err(|what| wrong(file, step.line, what, "a number of tokens, 0 or more"))?;
@@ -141,7 +141,7 @@ impl Calls {
 const MAIN: &str = "main";
 
 /// Returns the conversation of a step.
-fn of(step: &RecordingStep) -> &str {
+fn conversation_of(step: &RecordingStep) -> &str {
     step.agent.as_deref().unwrap_or(MAIN)
 }
 
@@ -183,7 +183,7 @@ impl CallBuilder {
     /// Adds a step. An error names an invalid counter.
     fn step(&mut self, step: &RecordingStep) -> Result<(), String> {
         let stamp = step.stamp.as_deref().and_then(millis);
-        let conversation = of(step);
+        let conversation = conversation_of(step);
         let mut stands = NodeKind::Other;
         match &step.what {
             StepKind::Link | StepKind::System(_) | StepKind::Tools(_) | StepKind::Unknown(_) => {}

@@ -85,8 +85,7 @@ fn read(lines: Vec<RecordedLine<TranscriptLine>>, file: &str, mut out: Recording
     Recording { route: ids.route(), ..out }
 }
 
-/// Returns notes on what lines tell that is no part of the conversation: subagents whose own files are
-/// missing, and results that the program cleared.
+/// Returns notes on subagents whose own files are missing, and on results that the program cleared.
 fn beside(lines: &[Spoken]) -> impl Iterator<Item = String> {
     let is_told = |spoken: &&Spoken| {
         let by = str_of(&spoken.line.object, "toolUseID").unwrap_or_default();

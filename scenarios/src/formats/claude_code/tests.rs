@@ -206,3 +206,39 @@ fn what_a_tool_of_the_provider_returned_answers_its_call() {
     ];
     assert_eq!(describe(&session)[1..], expected);
 }
+
+/// Neither is in the conversation, and both are told.
+#[test]
+fn subagents_without_a_file_and_cleared_results_are_told() {
+    let line = |id: u64, kind: &str, more: Value| {
+        let mut line = json!({"type": kind, "uuid": id.to_string(), "sessionId": "s",
+            "parentUuid": (id > 1).then(|| (id - 1).to_string())});
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        line.to_string()
+    };
+    let said = |id: u64, prompt: u64| {
+        let message = json!({"id": format!("m{id}"), "role": "assistant", "stop_reason": "end_turn",
+            "content": [{"type": "text", "text": "Done."}], "usage": {"input_tokens": prompt, "output_tokens": 1}});
+        line(id, "assistant", json!({"message": message}))
+    };
+    let all = [
+        line(1, "user", json!({"message": {"role": "user", "content": "go"}})),
+        line(
+            2,
+            "progress",
+            json!({"data": {"type": "agent_progress"}, "toolUseID": "agent_msg_1"}),
+        ),
+        said(3, 160_000),
+        line(4, "system", json!({"subtype": "microcompact_boundary"})),
+        said(5, 60_000),
+    ];
+    let (session, warnings) = import(&all.join("\n"));
+    assert_eq!(compactions(&session), []);
+    let told = warnings.join("\n");
+    for part in [
+        "1 × message of a subagent whose own file is missing",
+        "1 × the program cleared older results",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+}

@@ -447,4 +447,26 @@ mod tests {
         assert_eq!(found.iter().map(|(_, n, _)| *n).collect::<Vec<_>>(), [7, 8, 9]);
         assert_eq!(found.iter().filter(|(.., v)| *v == View::Calls).count(), 1);
     }
+
+    #[test]
+    fn a_task_is_known_by_its_file_in_any_folder() {
+        let text = r#"[{"role": "user", "content": "go", "ts": 1}]"#;
+        let name = format!("tasks.zip/tasks/1/{HISTORY}");
+        let found = crate::formats::detect(&Source::of_bytes(text.as_bytes(), &name)).unwrap();
+        assert_eq!(found.name, "cline");
+    }
+
+    #[test]
+    fn a_request_of_which_only_the_cost_is_known_is_paid() {
+        let told = |tokens: u64| json!({"tokensIn": tokens, "tokensOut": tokens, "cost": 0.25});
+        let line = |ts: u64, tokens: u64| json!({"ts": ts, "say": "api_req_started", "text": told(tokens).to_string()});
+        let ui = json!([line(1100, 0), line(3100, 8)]);
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(HISTORY), MESSAGES).unwrap();
+        std::fs::write(dir.path().join("ui_messages.json"), ui.to_string()).unwrap();
+        let path = dir.path().join(HISTORY);
+        let s = testing::import("cline", &Source::at(&path)).remove(0).session;
+        assert_eq!(counted(&s), [None, Some([8, 0, 0, 8])]);
+        assert!(describe(&s).contains(&"call: 0".to_string()), "{:?}", describe(&s));
+    }
 }

@@ -39,7 +39,10 @@ fn a_database_gives_sessions_with_their_calls() {
     let usage = compaction.unwrap();
     assert_eq!([usage.input, usage.cache_read, usage.output], [29, 14_120, 150]);
     assert_eq!(usage.billing.told_usd, Some(0.0065));
-    assert_eq!(&**usage.billing.call_id.as_ref().unwrap(), "20251128_1 3 29+14120+0");
+    assert_eq!(
+        &**usage.billing.call_id.as_ref().unwrap(),
+        "20251128_1 3 1764345650 150 29+14120+0"
+    );
     assert_eq!(times(s), [0, 1_000, 2_000, 2_000, 11_000, 50_000, 60_000, 61_000]);
     assert!(all[1].warnings.is_empty(), "{:?}", all[1].warnings);
     // Less than the tokens read and written.
@@ -85,4 +88,21 @@ fn a_message_has_the_call_of_its_time() {
     let both = [of(3, false), of(9, true), of(9, true)].map(Option::unwrap);
     assert_eq!(both.map(|(_, taken)| taken), [false, false, true]);
     assert_eq!(of(49, false), Some(("60".into(), false)));
+}
+
+/// Two machines count their sessions from the same day.
+#[test]
+fn the_cost_of_a_session_is_known_by_its_first_message() {
+    let name = |text: &str| {
+        let message =
+            json!({"role": "user", "created": 5, "content": [{"type": "text", "text": text}]});
+        let info = json!({"id": "20251128_1", "working_dir": "/w", "accumulated_cost": 0.1,
+            "conversation": [message]});
+        let text = info.to_string();
+        let s = import("goose", &Source::of_bytes(text.as_bytes(), "s.json")).remove(0).session;
+        let Some(Entry::RecordedCall(paid)) = s.entries.last() else { panic!("no cost") };
+        paid.usage.billing.call_id.clone().unwrap()
+    };
+    assert_eq!(name("Fix the parser"), name("Fix the parser"));
+    assert_ne!(name("Fix the parser"), name("Port of the shop"));
 }

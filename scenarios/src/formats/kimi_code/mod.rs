@@ -93,7 +93,7 @@ impl WireReader {
             "usage.record" if std::mem::take(&mut self.in_compaction) => {
                 let name = format!("compaction at {}", at.stamp.as_deref().unwrap_or_default());
                 self.summary = object_of(o, "usage").map(|usage| {
-                    let (model, counters) = (self.model.clone(), counters(usage, &name));
+                    let (model, counters) = (self.model.clone(), counters(usage, Some(&*name)));
                     Box::new(RecordingReply::of_counters(name, model, counters))
                 });
                 None
@@ -142,7 +142,7 @@ impl WireReader {
                 return Some(StepKind::result(id?, pieces, flag(result, "isError")));
             }
             "step.end" => {
-                let id = str_of(e, "messageId").unwrap_or(&step);
+                let id = str_of(e, "messageId");
                 let counters = object_of(e, "usage").map(|usage| counters(usage, id));
                 return self.end_reply(self.reply(step.clone(), Vec::new()), counters);
             }
@@ -189,7 +189,7 @@ impl WireReader {
 }
 
 /// Reads the counters of a call.
-fn counters(usage: &Map<String, Value>, id: &str) -> Counters {
+fn counters(usage: &Map<String, Value>, id: Option<&str>) -> Counters {
     let names = ["inputOther", "inputCacheRead", "inputCacheCreation", "output"];
     Counters::read(usage, names).called(id)
 }

@@ -119,11 +119,11 @@ fn object(
                 (true, _) => object(&document.part(raw), reader, depth + 1)?,
                 (false, Some(stream)) if is_stream(&stream) => match whole(&stream) {
                     Some(text) => {
-                        object(&Document { text: &text, ..*doc }, reader, depth + 1)?;
+                        object(&Document { text: &text, ..*document }, reader, depth + 1)?;
                     }
                     None => {
-                        let what = "a stored stream that breaks off".to_string();
-                        reader.out.leave_out(doc.file, line, what);
+                        let torn = "a stored stream that breaks off".to_string();
+                        reader.out.leave_out(document.file, line, torn);
                     }
                 },
                 (false, Some(words)) => {

@@ -382,3 +382,42 @@ fn what_is_damaged_is_refused_or_read_in_part() {
         assert_eq!(describe(&one.unwrap().session), expected);
     }
 }
+
+/// A stream that breaks off is told, and its protocol is no text of a reply.
+#[test]
+fn a_stored_stream_is_read_as_its_answer() {
+    let event = |kind: &str, more: Value| {
+        let mut data = json!({"type": kind});
+        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        format!("event: {kind}\ndata: {data}\n\n")
+    };
+    let usage = json!({"input_tokens": 25, "output_tokens": 1});
+    let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "claude-opus-4-6",
+        "content": [], "stop_reason": null, "usage": usage});
+    let stream = [
+        event("message_start", json!({"message": message})),
+        event(
+            "content_block_start",
+            json!({"index": 0, "content_block": {"type": "text", "text": ""}}),
+        ),
+        event(
+            "content_block_delta",
+            json!({"index": 0, "delta": {"type": "text_delta", "text": "8443."}}),
+        ),
+        event(
+            "message_delta",
+            json!({"delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 400}}),
+        ),
+    ];
+    let import = |events: &[String]| {
+        let request = json!({"model": "claude-opus-4-6", "messages": [{"role": "user", "content": "Which port?"}]});
+        let whole = json!({"request": request, "response": events.concat()});
+        all(&whole.to_string(), "x.json").remove(0)
+    };
+    let read = import(&stream);
+    assert_eq!(describe(&read.session), ["user: Which port?", "model: 8443."]);
+    assert_eq!(counted(&read.session), [Some([25, 0, 0, 400])]);
+    let cut = import(&stream[..3]);
+    assert_eq!(describe(&cut.session), ["user: Which port?"]);
+    assert!(cut.warnings[0].contains("a stored stream that breaks off"), "{:?}", cut.warnings);
+}

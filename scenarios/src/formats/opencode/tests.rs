@@ -305,3 +305,32 @@ fn of_a_reply_that_was_taken_back_in_part_the_rest_stays() {
     assert_eq!(told("p2"), ["user: go", "model: p1", "call: 20"]);
     assert_eq!(told("p1"), ["user: go", "call: 10", "call: 20"]);
 }
+
+/// The second summary failed, and the program cleared the output of the first call later.
+#[test]
+fn neither_a_failed_summary_nor_a_cleared_output_is_a_compaction() {
+    let tokens =
+        |input: u64| json!({"input": input, "output": 5, "cache": {"read": 0, "write": 0}});
+    let asked =
+        |id: &str, parts: Value| json!({"info": {"id": id, "role": "user"}, "parts": parts});
+    let reply = |id: &str, input: u64, more: Value, parts: Value| {
+        let mut info = json!({"id": id, "role": "assistant", "tokens": tokens(input)});
+        info.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"info": info, "parts": parts})
+    };
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let call = json!([{"type": "tool", "tool": "read", "callID": "c", "state":
+        {"status": "completed", "input": {}, "output": "x", "time": {"end": 2, "compacted": 7}}}]);
+    let failed = json!({"summary": true, "error": {"name": "APIError"}});
+    let export = json!({"info": {"id": "ses_1", "projectID": "p"}, "messages": [
+        asked("msg_1", text("read it")),
+        reply("msg_2", 150_000, json!({}), call),
+        asked("msg_3", json!([{"type": "compaction", "auto": true}])),
+        reply("msg_4", 150_100, failed, json!([])),
+        asked("msg_5", text("go on")),
+        reply("msg_6", 60_000, json!({}), text("done"))]});
+    let s = all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0).session;
+    let told = describe(&s);
+    assert!(!told.iter().any(|line| line.starts_with("compaction")), "{told:?}");
+    assert!(told.contains(&"call: 150100".to_string()), "{told:?}");
+}

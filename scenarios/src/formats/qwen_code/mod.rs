@@ -157,6 +157,10 @@ fn step_kind(
         ("system", Some("chat_compression")) => {
             let payload = object_in(o, "systemPayload");
             let info = object_in(payload, "info");
+            // 2 and more: it failed.
+            if info.get("compressionStatus").and_then(tokens).is_some_and(|status| status > 1) {
+                return StepKind::Link;
+            }
             let count = |key: &str| info.get(key).and_then(tokens);
             let summary = objects(payload, "compressedHistory").next();
             StepKind::Compaction(RecordingCompaction {
