@@ -24,6 +24,8 @@ pub(super) struct TranscriptLine {
     pub(super) request_id: Option<String>,
     pub(super) agent_id: Option<String>,
     pub(super) version: Option<String>,
+    #[serde(rename = "toolUseID")]
+    pub(super) tool_use_id: Option<String>,
     #[serde(rename = "costUSD")]
     pub(super) cost_usd: Value,
     pub(super) is_sidechain: bool,

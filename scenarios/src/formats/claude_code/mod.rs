@@ -88,8 +88,9 @@ fn read(lines: Vec<RecordedLine<TranscriptLine>>, file: &str, mut out: Recording
 /// Returns notes on subagents whose own files are missing, and on results that the program cleared.
 fn beside(lines: &[Spoken]) -> impl Iterator<Item = String> {
     let is_told = |spoken: &&Spoken| {
-        let by = str_of(&spoken.line.object, "toolUseID").unwrap_or_default();
-        str_of(&spoken.line.object, "type") == Some("progress") && by.starts_with("agent_msg_")
+        let line = &spoken.line.object;
+        let by = line.tool_use_id.as_deref().unwrap_or_default();
+        line.kind() == "progress" && by.starts_with("agent_msg_")
     };
     let is_missing = lines.iter().all(|spoken| spoken.agent.is_none());
     let told = lines.iter().filter(is_told).count();

@@ -175,7 +175,8 @@ fn recording(
         && let Some(usd) = cost(info.get("accumulated_cost"))
     {
         // Programs count their sessions from 1 each day.
-        let first = messages.first().map(|m| (m.object.get("created"), content_of(&m.object)));
+        let first =
+            messages.first().map(|m| (m.object.get("created"), hash_of(m.object.get("content"))));
         let id = format!("{} {first:?}", str_of(info, "id").unwrap_or_default());
         out.steps.push(RecordingStep::of_cost(last, model.clone(), usd).called(&*id));
     }

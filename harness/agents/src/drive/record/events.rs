@@ -70,7 +70,7 @@ fn begin(
             }
         }
     };
-    if anew {
+    if restarts {
         out.push(CaseEvent::Restart {});
     }
     out.push(event);
