@@ -40,7 +40,7 @@ use strategy::ClaudeCodeProgram;
 const OLDER_RESERVE: u64 = 32_000;
 /// Messages that stay in 2.1.332: a result, which stays with its call, or else a reply
 /// (docs/sources/claude-code.md §1.3).
-const KEPT: u64 = 1;
+const TAIL: u64 = 1;
 
 pub(crate) const CLAUDE_CODE: Known = Known {
     needs: |b| {
@@ -61,7 +61,7 @@ pub(crate) const CLAUDE_CODE: Known = Known {
         };
         match b.version.name {
             "2.1" => program(b.settings(), false),
-            "2.1.332" => program(ClaudeCodeSettings { keep_messages: KEPT, ..b.settings() }, false),
+            "2.1.332" => program(ClaudeCodeSettings { keep_messages: TAIL, ..b.settings() }, false),
             "2.0" => {
                 let output_reserve = scale_tokens(OLDER_RESERVE, b.scale);
                 let microcompact = Micro::Count;
