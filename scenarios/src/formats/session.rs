@@ -290,9 +290,7 @@ impl SessionBuilder {
     fn call(&mut self, reply: RecordingReply) {
         let Some(usage) = counted(&reply) else { return };
         let (at, agent) = (self.at(), self.agent.clone());
-        if !reply.pieces.is_empty() {
-            self.aside.insert(self.items.len());
-        }
+        self.aside.extend((!reply.pieces.is_empty()).then_some(self.items.len()));
         self.entry(Entry::RecordedCall(RecordedCall { usage, model: reply.model, at, agent }));
     }
 

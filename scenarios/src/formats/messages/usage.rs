@@ -114,10 +114,8 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     };
     let lived = |lifetime: &str| within("cache_creation", lifetime).and_then(tokens);
     let [short, long] = ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"].map(lived);
-    let anthropic = input == "input_tokens"
-        && (has("cache_read_input_tokens")
-            || has("cache_creation_input_tokens")
-            || has("cache_creation"));
+    let own = ["cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"];
+    let anthropic = input == "input_tokens" && own.into_iter().any(has);
     let mut flat = usage.clone();
     let mut named_or_nested = |names: &[&'static str], nested: &'static str| {
         names.iter().copied().find(|name| has(name)).unwrap_or_else(|| {
