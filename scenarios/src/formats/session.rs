@@ -474,7 +474,7 @@ fn counted(reply: &RecordingReply) -> Option<RecordedUsage> {
         cache_write: write - long,
         cache_write_1h: long,
         output_estimate: reply.output_is_stub.then(estimate),
-        billing,
+        billing: *billing,
     })
 }
 
