@@ -103,13 +103,20 @@ impl TranscriptLine {
         self.uuid.as_ref().map(|uuid| content_hash(uuid.as_bytes()))
     }
 
-    /// Returns hashes of what identifies a message apart from its id: its content, with its reply and
-    /// with its time. Copies may lack the request of a reply.
-    pub(super) fn fingerprints(&self) -> Vec<u64> {
-        let Some(message) = &self.message else { return Vec::new() };
-        let reply = self.message_id().zip(self.request_id.as_deref());
-        let places = [reply, self.timestamp.as_deref().map(|time| (time, ""))].into_iter();
-        places.flatten().map(|place| hash_of((place, message.content.hash))).collect()
+    /// Returns hashes that identify a message apart from its id, by its content with its reply or its
+    /// time: those that copies of it have, and its own. Copies may lack the request of a reply.
+    pub(super) fn fingerprints(&self) -> Option<[[u64; 2]; 2]> {
+        let content = self.message.as_ref()?.content.hash;
+        let (id, time) = (self.message_id().unwrap_or_default(), self.timestamp.as_deref());
+        let bare = hash_of((id, time, content));
+        let named = hash_of((id, time, content, "with a request"));
+        match self.request_id.as_deref().filter(|_| !id.is_empty()) {
+            Some(request) => {
+                let whole = hash_of((id, request, content));
+                Some([[whole, bare], [whole, named]])
+            }
+            None => time.map(|_| [[bare, named], [bare, bare]]),
+        }
     }
 }
 
