@@ -111,7 +111,12 @@ impl Calls {
         let mut lost = recording.broken.iter().peekable();
         for step in recording.steps.iter().filter(|s| s.view != View::Session) {
             while let Some(line) = lost.next_if(|line| **line < step.line) {
-                b.note(*line, conversation_of(step), NoteKind::Uncounted, "the line cannot be read");
+                b.note(
+                    *line,
+                    conversation_of(step),
+                    NoteKind::Uncounted,
+                    "the line cannot be read",
+                );
             }
             b.step(step)
                 .map_err(|what| wrong(file, step.line, what, "a number of tokens, 0 or more"))?;

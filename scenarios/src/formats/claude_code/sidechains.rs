@@ -64,41 +64,47 @@ struct StandingLines(HashMap<String, Option<String>>);
 impl StandingLines {
     /// Adds a message of the main conversation. Returns whether it stands there already.
     fn add_main(&mut self, line: &RecordedLine) -> bool {
-        let uuid = string(&line.object, "uuid");
-        let contents: Vec<String> = fingerprints(line).collect();
-        let names = contents.iter().chain(uuid.as_ref().filter(|_| contents.is_empty()));
-        let is_copy = names.into_iter().any(|name| self.0.contains_key(name));
-        self.0.extend(uuid.into_iter().chain(contents).map(|name| (name, None)));
+        let (uuid, names) = (string(&line.object, "uuid"), fingerprints(line));
+        let copies = names.iter().flat_map(|[copies, _]| copies);
+        let copies = copies.chain(uuid.as_ref().filter(|_| names.is_none()));
+        let is_copy = copies.into_iter().any(|name| self.0.contains_key(name));
+        let own = names.into_iter().flat_map(|[_, own]| own);
+        self.0.extend(uuid.into_iter().chain(own).map(|name| (name, None)));
         is_copy
     }
 
     /// Returns the other conversation that has a message of a subagent already, or adds the message.
     fn owner(&mut self, line: &RecordedLine, agent: &str) -> Option<Option<String>> {
-        let uuid = string(&line.object, "uuid");
-        let contents: Vec<String> = fingerprints(line).collect();
-        let known = contents.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
+        let (uuid, names) = (string(&line.object, "uuid"), fingerprints(line));
+        let mut copies = names.iter().flat_map(|[copies, _]| copies).chain(&uuid);
+        let known = copies.find_map(|name| self.0.get(name).cloned());
         if let Some(owner) = known.filter(|owner| owner.as_deref() != Some(agent)) {
             return Some(owner);
         }
         // Subagents may be told the same at the same time.
-        let is_reply = str_of(&line.object, "type") == Some("assistant");
-        let replies = contents.into_iter().filter(|_| is_reply);
-        let own = |name| (name, Some(agent.to_string()));
-        self.0.extend(uuid.into_iter().chain(replies).map(own));
+        let reply = names.filter(|_| str_of(&line.object, "type") == Some("assistant"));
+        let own = reply.into_iter().flat_map(|[_, own]| own);
+        self.0.extend(uuid.into_iter().chain(own).map(|name| (name, Some(agent.to_string()))));
         None
     }
 }
 
-/// Returns what identifies a message apart from its id: its content, with its reply and with its time.
-/// Copies may lack the request of a reply.
-fn fingerprints(line: &RecordedLine) -> impl Iterator<Item = String> {
+/// Returns what identifies a message apart from its id, its content with its reply or its time: names
+/// that copies of it have, and its own names. Copies may lack the request of a reply.
+fn fingerprints(line: &RecordedLine) -> Option<[[String; 2]; 2]> {
     let o = &line.object;
-    let message = object_of(o, "message");
-    let content = message.map(content_of).unwrap_or_default();
-    let reply = message.and_then(|m| str_of(m, "id")).zip(str_of(o, "requestId"));
-    let time = str_of(o, "timestamp").map(|time| (time, ""));
-    let named = [reply, time].into_iter().flatten().filter(move |_| message.is_some());
-    named.map(move |(id, request)| format!("{id} {request} {content:x}"))
+    let message = object_of(o, "message")?;
+    let (id, content) = (str_of(message, "id").unwrap_or_default(), content_of(message));
+    let time = str_of(o, "timestamp");
+    let bare = format!("{id} {} {content:x}", time.unwrap_or_default());
+    let named = format!("{bare} with a request");
+    match str_of(o, "requestId").filter(|_| !id.is_empty()) {
+        Some(request) => {
+            let whole = format!("{id} {request} {content:x}");
+            Some([[whole.clone(), bare], [whole, named]])
+        }
+        None => time.map(|_| [[bare.clone(), named], [bare.clone(), bare]]),
+    }
 }
 
 /// Returns the subagent of a sidechain line: its id, or the first line of its chain if it has no
