@@ -69,7 +69,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
     let left: HashSet<usize> =
         conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
     lines::note_branches(left.len(), "line", file, &mut out);
-    out.left_out.extend(beside(&conversations.lines).map(|told| format!("{file}: {told}")));
+    out.left_out.extend(notes_on(&conversations.lines).map(|told| format!("{file}: {told}")));
     let requests = requests(&conversations.lines);
     let mut reader = TranscriptReader { out, requests, ..TranscriptReader::default() };
     for spoken in conversations.lines {
@@ -90,7 +90,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, mut out: Recording) -> Recording {
 }
 
 /// Returns notes on subagents whose own files are missing, and on results that the program cleared.
-fn beside(lines: &[Spoken]) -> impl Iterator<Item = String> {
+fn notes_on(lines: &[Spoken]) -> impl Iterator<Item = String> {
     let is_told = |spoken: &&Spoken| {
         let by = str_of(&spoken.line.object, "toolUseID").unwrap_or_default();
         str_of(&spoken.line.object, "type") == Some("progress") && by.starts_with("agent_msg_")
