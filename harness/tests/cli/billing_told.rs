@@ -1,4 +1,4 @@
-//! Bills by facts beside the counters of the calls: tiers, hidden output, lost lines. Prices are USD per million tokens.
+//! Bills by facts next to the counters of the calls: tiers, hidden output, lost lines. Prices are USD per million tokens.
 
 use serde_json::{Value, json};
 

@@ -65,7 +65,7 @@ fn read(lines: Vec<RecordedLine<TranscriptLine>>, file: &str, mut out: Recording
     let left: HashSet<usize> =
         conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
     lines::note_branches(left.len(), "line", file, &mut out);
-    out.left_out.extend(beside(&conversations.lines).map(|told| format!("{file}: {told}")));
+    out.left_out.extend(notes_on(&conversations.lines).map(|told| format!("{file}: {told}")));
     let requests = requests(&conversations.lines);
     let mut reader = TranscriptReader { out, requests, ..TranscriptReader::default() };
     for spoken in conversations.lines {
@@ -86,7 +86,7 @@ fn read(lines: Vec<RecordedLine<TranscriptLine>>, file: &str, mut out: Recording
 }
 
 /// Returns notes on subagents whose own files are missing, and on results that the program cleared.
-fn beside(lines: &[Spoken]) -> impl Iterator<Item = String> {
+fn notes_on(lines: &[Spoken]) -> impl Iterator<Item = String> {
     let is_told = |spoken: &&Spoken| {
         let line = &spoken.line.object;
         let by = line.tool_use_id.as_deref().unwrap_or_default();

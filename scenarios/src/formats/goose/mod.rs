@@ -178,7 +178,7 @@ fn recording(
         let first =
             messages.first().map(|m| (m.object.get("created"), hash_of(m.object.get("content"))));
         let id = format!("{} {first:?}", str_of(info, "id").unwrap_or_default());
-        out.steps.push(RecordingStep::of_cost(last, model.clone(), usd).called(&*id));
+        out.steps.push(RecordingStep::of_cost(last, model.clone(), usd).called(&id));
     }
     let is_hidden = |m: &RecordedLine| {
         object_in(&m.object, "metadata").get("userVisible") == Some(&json!(false))

@@ -117,7 +117,7 @@ fn object(
         for raw in ["response", "completion"].iter().filter_map(|k| members.raw(k)) {
             match (starts(raw, '{'), text("response")) {
                 (true, _) => object(&document.part(raw), reader, depth + 1)?,
-                (false, Some(stream)) if is_stream(&stream) => match whole(&stream) {
+                (false, Some(stream)) if is_stream(&stream) => match assembled(&stream) {
                     Some(text) => {
                         object(&Document { text: &text, ..*document }, reader, depth + 1)?;
                     }
@@ -143,7 +143,7 @@ fn is_stream(text: &str) -> bool {
 }
 
 /// Returns the answer that a stream of any wire tells.
-fn whole(stream: &str) -> Option<String> {
+fn assembled(stream: &str) -> Option<String> {
     let events = event_data(&format!("{stream}\n\n"));
     let bytes = wire::ALL.iter().find_map(|wire| (wire.assemble)(&events))?;
     String::from_utf8(bytes).ok()

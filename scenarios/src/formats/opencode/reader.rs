@@ -114,6 +114,8 @@ impl OpenCodeReader<'_, '_> {
     fn assistant(&mut self, message: MessageRow, undone: Option<&str>) {
         let MessageRow { line, info, parts } = message;
         let is_summary = flag(&info, "summary") || str_of(&info, "mode") == Some("compaction");
+        let has_failed = is_summary && info.contains_key("error");
+        self.open.take_if(|_| has_failed);
         let mut asked = PendingReply::default();
         let (mut replies, mut is_undone) = (Vec::new(), false);
         for part in &parts {
@@ -175,9 +177,8 @@ impl OpenCodeReader<'_, '_> {
                 }),
                 ..RecordingReply::new(format!("{response} {n}"), pieces)
             };
-            if is_summary && info.contains_key("error") {
+            if has_failed {
                 // It is paid, and nothing is cut.
-                self.open = None;
                 let (agent, view) = (self.agents.last().cloned(), View::Calls);
                 let what = StepKind::Reply(reply);
                 self.out.steps.push(RecordingStep { agent, view, what, ..step });

@@ -326,7 +326,7 @@ fn neither_a_failed_summary_nor_a_cleared_output_is_a_compaction() {
         asked("msg_1", text("read it")),
         reply("msg_2", 150_000, json!({}), call),
         asked("msg_3", json!([{"type": "compaction", "auto": true}])),
-        reply("msg_4", 150_100, failed, json!([])),
+        reply("msg_4", 150_100, failed, text("So")),
         asked("msg_5", text("go on")),
         reply("msg_6", 60_000, json!({}), text("done"))]});
     let s = all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0).session;
