@@ -41,7 +41,7 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Number of replies before the last showing, and number of the reply that needs the fact.
-    fn shown(&self) -> (usize, usize) {
+    fn span(&self) -> (usize, usize) {
         self.last.map_or((0, 0), |last| (last.at, last.need))
     }
 }
@@ -85,14 +85,14 @@ impl Needs {
                 let last = showings.last.get(&(n, fact)).copied();
                 // Without a showing, the reply in which the fact arises decides.
                 let said = last.map_or(from.map(|from| from.session), |last| Some(last.session));
-                let shown = last.filter(|last| !last.by_agent);
+                let showing = last.filter(|last| !last.by_agent);
                 records.push(FactRecord {
                     fact: f.id.clone(),
                     kind: f.kind,
                     need: n.clone(),
-                    gap: shown.map(|l| (l.need - l.at) as u64),
+                    gap: showing.map(|l| (l.need - l.at) as u64),
                     across: said.is_some_and(|said| said < need.session),
-                    counts: shown.is_none_or(|l| l.counts),
+                    counts: showing.is_none_or(|l| l.counts),
                     ..FactRecord::default()
                 });
                 open.entry(n.as_str().into()).or_default().push(pairs.len());
@@ -101,7 +101,7 @@ impl Needs {
         }
         let mut coming: Vec<usize> =
             (0..pairs.len()).filter(|&i| pairs[i].last.is_some()).collect();
-        coming.sort_by_key(|&i| Reverse(pairs[i].shown()));
+        coming.sort_by_key(|&i| Reverse(pairs[i].span()));
         let numbers = showings.numbers;
         let (pending, intact, replies) = (Vec::new(), Vec::new(), HashMap::new());
         (Needs { pairs, open, pending, coming, intact, numbers, replies }, records)
@@ -152,13 +152,13 @@ impl Needs {
     pub(super) fn request(&mut self, step: &str, shown: &[Arc<Block>], book: &mut FactBook) {
         let Some(&number) = self.numbers.get(step) else { return };
         let Needs { pairs, coming, intact, replies, .. } = self;
-        while coming.last().is_some_and(|&i| pairs[i].shown().0 < number) {
+        while coming.last().is_some_and(|&i| pairs[i].span().0 < number) {
             intact.extend(coming.pop());
         }
         book.look_at(shown);
         intact.retain(|&i| {
             let pair = &mut pairs[i];
-            let (at, need) = pair.shown();
+            let (at, need) = pair.span();
             let by_agent = pair.last.is_some_and(|last| last.by_agent);
             let from = replies.get(&at).copied();
             let to = replies.get(&(at + 1)).copied();
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_agent_stated_is_exposed_once_a_request_lacks_its_reply() {
+    fn a_statement_of_the_agent_alone_is_exposed_once_a_request_lacks_its_reply() {
         assert_eq!(exposed("port 8443", "[left out]"), [Some(false), Some(false), Some(true)]);
     }
 }

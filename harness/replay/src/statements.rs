@@ -40,11 +40,11 @@ const COPIED: f64 = 0.8;
 /// Minimum number of pairs in a line that is copied.
 const LINE_PAIRS: usize = 2;
 
-/// Minimum number of near words for each new rare one, unless all terms of the line are there. So a
+/// Minimum number of near terms for each new rare one, unless all terms of the line are there. So a
 /// list has to be as long as copies of the lines.
 const ROOM: usize = 3;
 
-/// Minimum length of a rare word, bytes.
+/// Minimum length of a rare term, bytes.
 const RARE: usize = 8;
 
 /// Minimum length of a term that is compared, bytes.
@@ -82,7 +82,7 @@ pub(super) struct WrittenText<'a> {
     folded: &'a str,
     /// What stands alone on the first lines with one word, folded.
     alone: Vec<String>,
-    /// Where each word begins, and the number of different rare words before it.
+    /// Start of each term between blanks, and number of different rare ones before it.
     words: Vec<(usize, usize)>,
     usage: &'a Usage,
 }
@@ -106,7 +106,7 @@ impl<'a> WrittenText<'a> {
         WrittenText { folded, alone, words, usage }
     }
 
-    /// Returns whether too many of the words near this place are rare and new in the text.
+    /// Returns whether too many of the terms near this place are rare and new in the text.
     fn is_crowded(&self, at: usize) -> bool {
         let word_at = |at: usize| self.words.partition_point(|(start, _)| *start < at);
         let (from, to) = (word_at(at.saturating_sub(SPAN)), word_at(at + SPAN));

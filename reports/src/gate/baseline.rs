@@ -38,8 +38,7 @@ pub struct Baseline {
 pub struct BaselineRow {
     pub scenario: String,
     pub strategy: String,
-    /// What the row ran, whatever its label: a command, or the name and version of a model of a
-    /// product.
+    /// The command, or the name and version of the modelled product, whatever the label.
     #[serde(default)]
     pub program: String,
     pub model: String,

@@ -61,9 +61,9 @@ impl Product for Joined {
     }
 
     fn command(&self) -> Option<String> {
-        let of = |product: &dyn Product| product.command();
-        let both = [of(self.base.product), of(self.filter.descriptor.product)];
-        Some(both.into_iter().flatten().collect::<Vec<_>>().join(" + "))
+        let both = [self.base.product, self.filter.descriptor.product];
+        let commands: Vec<String> = both.iter().filter_map(|p| p.command()).collect();
+        Some(commands.join(" + "))
     }
 }
 
