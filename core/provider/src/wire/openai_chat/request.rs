@@ -123,13 +123,13 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
 }
 
 fn plain_message<'a>(role: Role, all: &[Slot], of: impl Fn(&Slot) -> &'a Block) -> ChatMessage<'a> {
-    let parts = |s: &Slot| match (s.show, &block(s).media) {
+    let parts = |s: &Slot| match (s.show, &of(s).media) {
         (BlockForm::Image, Some(m)) => vec![media(m)],
-        _ => texts(block(s), text),
+        _ => texts(of(s), text),
     };
     let content = match all {
-        [one] if one.show != BlockForm::Image && block(one).splits.is_empty() => {
-            OneOrMany::One(Text::Block(block(one)))
+        [one] if one.show != BlockForm::Image && of(one).splits.is_empty() => {
+            OneOrMany::One(Text::Block(of(one)))
         }
         _ => OneOrMany::Many(all.iter().flat_map(parts).collect()),
     };
