@@ -27,7 +27,7 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
     let mut equal: HashMap<u64, usize> = HashMap::new();
     let hash = |entry: &Entry| {
         let (usage, at) = call(entry)?;
-        if let Some(CallNames { name, told_in, .. }) = CallNames::of(entry) {
+        if let Some(CallNames { name, told_in, .. }) = CallNames::of_entry(entry) {
             return Some(name ^ told_in.unwrap_or_default());
         }
         session.header.source.as_ref()?;
@@ -87,7 +87,7 @@ struct CallNames {
 
 impl CallNames {
     /// Returns the names that a recording gives to the call of an entry.
-    fn of(entry: &Entry) -> Option<CallNames> {
+    fn of_entry(entry: &Entry) -> Option<CallNames> {
         let billing = &call(entry)?.0?.billing;
         let hash = |name: &Arc<str>| content_hash(name.as_bytes());
         let name = billing.call_id.as_ref().map(hash)?;
@@ -106,7 +106,7 @@ impl SharedCalls {
     pub fn new(session: &Session, calls: Vec<Option<u64>>) -> SharedCalls {
         let bare = |name| CallNames { name, ..CallNames::default() };
         let named = |(entry, hash): (&Entry, Option<u64>)| {
-            Some((hash?, CallNames::of(entry).unwrap_or(bare(hash?))))
+            Some((hash?, CallNames::of_entry(entry).unwrap_or(bare(hash?))))
         };
         let mut all: BTreeMap<_, _> = session.entries.iter().zip(calls).filter_map(named).collect();
         if all.is_empty() && session.header.source.is_some() {

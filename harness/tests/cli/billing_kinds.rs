@@ -400,11 +400,11 @@ fn written_tokens_with_the_long_lifetime_are_told_by_pi_too() {
 #[test]
 fn what_subagents_of_cline_used_is_billed() {
     let history = json!([{"role": "user", "content": "Find the port."}, {"role": "assistant", "content": "8443."}]);
-    let request = |say: &str| {
+    let request = |say: &str, ms: u64| {
         let text = json!({"tokensIn": 10_000, "tokensOut": 1_000, "cost": 0.045}).to_string();
-        json!({"ts": 1_791_000_000_100_u64, "type": "say", "say": say, "text": text})
+        json!({"ts": 1_791_000_000_000 + ms, "type": "say", "say": say, "text": text})
     };
-    let ui = json!([request("api_req_started"), request("subagent_usage")]);
+    let ui = json!([request("api_req_started", 1), request("subagent_usage", 2)]);
     let used = json!({"model_usage": [{"ts": 1, "model_id": SONNET}]});
     let files = [
         ("1/api_conversation_history.json", history.to_string()),

@@ -107,7 +107,7 @@ impl RecordingStep {
 
     /// Creates a call of which only the cost is known, as the program states it.
     pub(super) fn of_cost(line: usize, model: Option<String>, usd: f64) -> RecordingStep {
-        let billing = Billing { told_usd: Some(usd), ..Billing::default() };
+        let billing = Billing { told_usd: Some(usd), ..Billing::default() }.into();
         let counters = Ok(Counters { billing, ..Counters::default() });
         let call = RecordingReply::new(format!("cost on line {line}"), Vec::new());
         RecordingStep::of_call(line, None, RecordingReply { counters, model, ..call })
@@ -392,7 +392,7 @@ pub struct Counters {
     /// Written tokens with the long lifetime; the others have the short one. `None` if the
     /// lifetime is unknown.
     pub write_1h: Option<u64>,
-    pub billing: Billing,
+    pub billing: Box<Billing>,
     /// Values that are not numbers of tokens.
     pub wrong: Vec<InvalidCounter>,
 }

@@ -290,9 +290,7 @@ impl SessionBuilder {
     fn call(&mut self, reply: RecordingReply) {
         let Some(usage) = counted(&reply) else { return };
         let (at, agent) = (self.at(), self.agent.clone());
-        if !reply.pieces.is_empty() {
-            self.aside.insert(self.items.len());
-        }
+        self.aside.extend((!reply.pieces.is_empty()).then_some(self.items.len()));
         self.entry(Entry::RecordedCall(RecordedCall { usage, model: reply.model, at, agent }));
     }
 
@@ -476,7 +474,7 @@ fn counted(reply: &RecordingReply) -> Option<RecordedUsage> {
         cache_write: write - long,
         cache_write_1h: long,
         output_estimate: reply.output_is_stub.then(estimate),
-        billing,
+        billing: *billing,
     })
 }
 

@@ -101,13 +101,20 @@ impl TranscriptLine {
         self.message.as_ref()?.id.as_deref()
     }
 
-    /// Returns hashes of what identifies a message apart from its id: its content, with its reply and
-    /// with its time. Copies may lack the request of a reply.
-    pub(super) fn fingerprints(&self) -> Vec<u64> {
-        let Some(message) = &self.message else { return Vec::new() };
-        let reply = self.message_id().zip(self.request_id.as_deref());
-        let places = [reply, self.timestamp.as_deref().map(|time| (time, ""))].into_iter();
-        places.flatten().map(|place| hash_of((place, message.content.hash))).collect()
+    /// Returns hashes of what identifies a message apart from its id, its content with its reply or its
+    /// time: names that copies of it have, and its own names. Copies may lack the request of a reply.
+    pub(super) fn fingerprints(&self) -> Option<[[u64; 2]; 2]> {
+        let content = self.message.as_ref()?.content.hash;
+        let (id, time) = (self.message_id().unwrap_or_default(), self.timestamp.as_deref());
+        let bare = hash_of((id, time.unwrap_or_default(), content));
+        let named = hash_of((bare, "with a request"));
+        match self.request_id.as_deref().filter(|_| !id.is_empty()) {
+            Some(request) => {
+                let whole = hash_of((id, request, content));
+                Some([[whole, bare], [whole, named]])
+            }
+            None => time.map(|_| [[bare, named], [bare, bare]]),
+        }
     }
 }
 

@@ -63,24 +63,27 @@ struct StandingLines(HashMap<u64, Option<String>>);
 impl StandingLines {
     /// Adds a message of the main conversation. Returns whether it stands there already.
     fn add_main(&mut self, line: &TranscriptLine) -> bool {
-        let (uuid, contents) = (line.uuid.as_ref().map(hash_of), line.fingerprints());
-        let mut names = contents.iter().chain(uuid.as_ref().filter(|_| contents.is_empty()));
-        let is_copy = names.any(|name| self.0.contains_key(name));
-        self.0.extend(uuid.into_iter().chain(contents).map(|name| (name, None)));
+        let (uuid, names) = (line.uuid.as_ref().map(hash_of), line.fingerprints());
+        let copies = names.iter().flat_map(|[copies, _]| copies);
+        let copies = copies.chain(uuid.as_ref().filter(|_| names.is_none()));
+        let is_copy = copies.into_iter().any(|name| self.0.contains_key(name));
+        let own = names.into_iter().flat_map(|[_, own]| own);
+        self.0.extend(uuid.into_iter().chain(own).map(|name| (name, None)));
         is_copy
     }
 
     /// Returns the other conversation that has a message of a subagent already, or adds the message.
     fn owner(&mut self, line: &TranscriptLine, agent: &str) -> Option<Option<String>> {
-        let (uuid, contents) = (line.uuid.as_ref().map(hash_of), line.fingerprints());
-        let known = contents.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
+        let (uuid, names) = (line.uuid.as_ref().map(hash_of), line.fingerprints());
+        let mut copies = names.iter().flat_map(|[copies, _]| copies).chain(&uuid);
+        let known = copies.find_map(|name| self.0.get(name).cloned());
         if let Some(owner) = known.filter(|owner| owner.as_deref() != Some(agent)) {
             return Some(owner);
         }
         // Subagents may be told the same at the same time.
-        let replies = contents.into_iter().filter(|_| line.kind() == "assistant");
-        let own = |name| (name, Some(agent.to_string()));
-        self.0.extend(uuid.into_iter().chain(replies).map(own));
+        let reply = names.filter(|_| line.kind() == "assistant");
+        let own = reply.into_iter().flat_map(|[_, own]| own);
+        self.0.extend(uuid.into_iter().chain(own).map(|name| (name, Some(agent.to_string()))));
         None
     }
 }

@@ -165,7 +165,8 @@ fn the_request_for_a_summary_is_part_of_its_compaction() {
         cache_write: 8_681,
         output_estimate: Some(estimated(&["what was"])),
         billing: Billing {
-            call_id: Some("m9 r9 claude-y 3+164830+8681".into()),
+            call_id: Some("claude-code m9 claude-y 3+164830+8681".into()),
+            call_in: Some("r9".into()),
             ..Billing::default()
         },
         ..RecordedUsage::default()

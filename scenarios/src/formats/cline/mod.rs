@@ -207,7 +207,7 @@ fn change(
     let told = |key: &str| event?.get(key);
     let reply = cost(told("cost")).map(|usd| {
         let name = format!("{task} condense {:?}", ms.flatten());
-        let billing = Billing { told_usd: Some(usd), ..Billing::default() };
+        let billing = Billing { told_usd: Some(usd), ..Billing::default() }.into();
         let counters = Counters { billing, ..Counters::default() };
         Box::new(RecordingReply::of_counters(name, None, counters))
     });

@@ -25,7 +25,7 @@ impl CallRecord {
     /// Names the call by the totals after it, which forks repeat, by the provider's id if there is one,
     /// and by its thread if the file tells which it is.
     pub(super) fn named(mut self, totals: &str, id: Option<&str>, thread: Option<&str>) -> Self {
-        let Billing { call_id, call_alias, call_in, .. } = &mut self.counters.billing;
+        let Billing { call_id, call_alias, call_in, .. } = &mut *self.counters.billing;
         *call_id = Some(totals.into());
         (*call_alias, *call_in) = (id.map(Into::into), thread.map(Into::into));
         self
@@ -159,7 +159,8 @@ impl RolloutCalls {
             // A record has the provider's id and the thread, a count has the totals. One of the two
             // may lack the written tokens.
             let Counters { input, write, billing, .. } = record.counters;
-            let id = billing.call_id.filter(|_| !record.is_record);
+            let Billing { call_id, call_alias, call_in, .. } = *billing;
+            let id = call_id.filter(|_| !record.is_record);
             let id = id.map(|id| with_reply(&id, &of, steps));
             let complete = |reply: &mut RecordingReply| {
                 let Ok(counters) = &mut reply.counters else { return };
@@ -168,8 +169,8 @@ impl RolloutCalls {
                 }
                 let own = &mut counters.billing;
                 own.call_id = id.clone().or(own.call_id.take());
-                own.call_alias = billing.call_alias.clone().or(own.call_alias.take());
-                own.call_in = billing.call_in.clone().or(own.call_in.take());
+                own.call_alias = call_alias.clone().or(own.call_alias.take());
+                own.call_in = call_in.clone().or(own.call_in.take());
             };
             self.unreplied.iter_mut().for_each(|(_, reply)| complete(reply));
             for step in of {
@@ -180,9 +181,9 @@ impl RolloutCalls {
             return None;
         }
         self.add_to_totals(&record);
-        let Billing { call_id, call_alias, .. } = record.counters.billing.clone();
+        let Billing { call_id, call_alias, .. } = *record.counters.billing.clone();
         let names = [call_id, call_alias].into_iter().flatten();
-        let is_repeated = names.fold(false, |known, name| !self.seen.insert(name) || known);
+        let is_repeated = names.filter(|name| !self.seen.insert(name.clone())).count() > 0;
         record.counters.wrong.iter_mut().for_each(|w| w.line = Some(at.line));
         let Some((_, of)) = self.open.take() else {
             // A program that resumes a session may write its counters again.

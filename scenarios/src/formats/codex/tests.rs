@@ -77,7 +77,7 @@ fn old_rollouts_are_bare_items() {
     assert_eq!(describe(&s), expected);
 }
 
-/// A counted call: the kind of its entry, its id, and its tokens of input, cache reads and output.
+/// A counted call: the kind of its entry, its id (the provider's, if told), and its tokens of input, cache reads and output.
 type BilledCall = (&'static str, String, [u64; 3]);
 
 /// Imports a file of `tests/data/billing`. Returns the session and its calls.
@@ -91,7 +91,7 @@ fn bill(name: &str) -> (Session, Vec<BilledCall>) {
             Entry::RecordedCompaction(c) => ("compaction", c.usage.clone()?),
             _ => return None,
         };
-        let id = usage.billing.call_id.unwrap().to_string();
+        let id = usage.billing.call_alias.or(usage.billing.call_id).unwrap().to_string();
         Some((kind, id, [usage.input, usage.cache_read, usage.output]))
     };
     let calls = session.entries.iter().filter_map(call).collect();
@@ -141,12 +141,9 @@ fn what_stands_before_a_subagents_own_history_is_its_parents() {
 fn a_usage_record_and_counters_tell_of_one_call() {
     let (_, calls) = bill("codex-usage-records.jsonl");
     let told: Vec<_> =
-        calls.iter().map(|(kind, id, tokens)| (*kind, id.split(' ').nth(1), tokens[0])).collect();
-    let expected = [
-        ("reply", Some("r1"), 240_000),
-        ("compaction", Some("rc"), 241_000),
-        ("reply", Some("r2"), 20_000),
-    ];
+        calls.iter().map(|(kind, id, tokens)| (*kind, id.as_str(), tokens[0])).collect();
+    let expected =
+        [("reply", "r1", 240_000), ("compaction", "rc", 241_000), ("reply", "r2", 20_000)];
     assert_eq!(told, expected);
 }
 

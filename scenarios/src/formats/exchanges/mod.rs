@@ -56,11 +56,9 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let all = seen::read(source, &mut told)?;
     told.route = route(&all);
     let sorted = sorted::sorted(&all);
-    let paid = std::mem::take(&mut told.steps);
+    let mut paid = std::mem::take(&mut told.steps);
     let mut recordings = steps::recordings(&all, &sorted, &told);
-    if let Some(first) = recordings.first_mut() {
-        first.steps.extend(paid);
-    }
+    recordings.iter_mut().take(1).for_each(|first| first.steps.append(&mut paid));
     if recordings.is_empty() && told.warnings.len() + told.left_out.len() > 0 {
         // Notes on its lines explain why it is empty.
         recordings.push(told);

@@ -36,7 +36,7 @@ pub(super) struct ExchangeView {
     pub(super) items: Vec<Placed>,
     /// The reply, or the reason why there is none.
     pub(super) reply: Result<Reply, String>,
-    pub(super) billing: Billing,
+    pub(super) billing: Box<Billing>,
     /// What the answer tells of requests that the provider made inside it.
     pub(super) answer: Map<String, Value>,
 }

@@ -9,14 +9,14 @@ use crate::formats::prelude::*;
 pub(in super::super) fn terms(
     usage: &Map<String, Value>,
     response: &Map<String, Value>,
-) -> Billing {
+) -> Box<Billing> {
     const STANDARD: &[&str] =
         &["", "standard", "default", "auto", "global", "not_available", "none"];
     let told = |key| str_of(usage, key).or(str_of(response, key));
     let term = |key| told(key).filter(|term| !STANDARD.contains(term)).map(Into::into);
     let searches = object_in(usage, "server_tool_use").get("web_search_requests");
     let items = || objects(response, "output").filter(|item| is_search(item)).count() as u64;
-    Billing {
+    let billing = Billing {
         speed: term("speed"),
         tier: term("service_tier"),
         region: term("inference_geo"),
@@ -24,7 +24,8 @@ pub(in super::super) fn terms(
         // Gateways such as OpenRouter tell it.
         told_usd: cost(usage.get("cost")),
         ..Billing::default()
-    }
+    };
+    billing.into()
 }
 
 /// Returns whether an item of the Responses API is a search of the web. Opening what it found is free.
@@ -53,7 +54,7 @@ pub(in super::super) fn take_inside(
     let answer = all.iter().rposition(|(i, _)| kind(i) == "message");
     let Counters { billing: of_call, write_1h: long, .. } =
         reply.counters.clone().unwrap_or_default();
-    let inside = Billing { web_searches: 0, call_id: None, told_usd: None, ..of_call.clone() };
+    let inside = Billing { web_searches: 0, call_id: None, told_usd: None, ..*of_call.clone() };
     let compaction = |reply: Option<Box<RecordingReply>>| {
         let counted = reply.as_ref().and_then(|r| r.counters.as_ref().ok());
         let compaction = RecordingCompaction {
@@ -75,7 +76,8 @@ pub(in super::super) fn take_inside(
         }
         let kind = kind(i);
         let call = of_call.call_id.as_ref().map(|id| format!("{id} {kind} {n}"));
-        let counters = Counters { billing: inside.clone(), ..counters }.called(call.as_deref());
+        let counters =
+            Counters { billing: inside.clone().into(), ..counters }.called(call.as_deref());
         let response = reply.response.as_deref().map(|of| format!("{of} {kind} {n}"));
         let request = RecordingReply {
             model: string(i, "model").or(reply.model.clone()),
@@ -120,10 +122,8 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     };
     let lived = |lifetime: &str| within("cache_creation", lifetime).and_then(tokens);
     let [short, long] = ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"].map(lived);
-    let anthropic = input == "input_tokens"
-        && (has("cache_read_input_tokens")
-            || has("cache_creation_input_tokens")
-            || has("cache_creation"));
+    let own = ["cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"];
+    let anthropic = input == "input_tokens" && own.into_iter().any(has);
     let mut flat = Cow::Borrowed(usage);
     let mut named_or_nested = |names: &[&'static str], nested: &'static str| {
         names.iter().copied().find(|name| has(name)).unwrap_or_else(|| {
