@@ -95,7 +95,7 @@ pub(super) struct StatedLiteral {
     /// Whether it is more than one word, such as a line of code, and so is a statement itself.
     is_statement: bool,
     showings: Vec<Showing>,
-    /// Whether it is stated, by the hash of what is near it.
+    /// Whether it is stated, by the hash of the text near it.
     known: Mutex<HashMap<u64, bool>>,
 }
 
@@ -153,7 +153,7 @@ impl StatedLiteral {
             || self.is_alone_in(text)
     }
 
-    /// Returns whether what is near the literal states it. Cached: summaries repeat each other.
+    /// Returns whether the text near the literal states it. Cached, because summaries repeat lines.
     fn is_stated_by(&self, near: &Near<'_>, usage: &Usage) -> bool {
         let [before, after] = near.0.map(|side| content_hash(side.as_bytes()));
         *lock(&self.known).entry(before.rotate_left(1) ^ after).or_insert_with(|| {

@@ -35,7 +35,7 @@ pub(super) fn of_lines<T: LineObject>(
     Ok(out)
 }
 
-/// What a reader needs of an object on a line.
+/// Part of an object on a line that a reader needs.
 pub(super) trait LineObject: DeserializeOwned + From<Map<String, Value>> {
     /// Returns when it was written.
     fn timestamp(&self) -> Option<&str>;
@@ -67,7 +67,7 @@ pub(super) fn each_object<T: LineObject>(
     let mut named = HashSet::new();
     while let Some(line) = lines.next() {
         let (number, content) = line?;
-        let (objects, error) = match reader.whole(&content) {
+        let (objects, error) = match reader.single_object(&content) {
             Some(one) => (vec![one], None),
             None => {
                 let (objects, error) = reader.objects(&content);

@@ -1,4 +1,4 @@
-//! What the reader needs of a line. Content is converted as soon as the line is read, so that memory
+//! Parts of a line that the reader needs. Content is converted as soon as the line is read, so that memory
 //! holds each text once.
 
 use serde::de::DeserializeOwned;
