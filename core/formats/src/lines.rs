@@ -6,7 +6,7 @@ use ctxbench_util::escapes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// JSON object of a file, or what a reader needs of it.
+/// JSON object of a file, or the part of it that a reader needs.
 #[derive(Clone, Debug)]
 pub struct ObjectLine<T = Map<String, Value>> {
     /// Line number, from 1.
@@ -26,29 +26,23 @@ pub struct LineReader {
 
 impl LineReader {
     /// Reads a line that is a single whole object.
-    pub fn whole<T: DeserializeOwned>(&mut self, text: &str) -> Option<T> {
+    pub fn single_object<T: DeserializeOwned>(&mut self, text: &str) -> Option<T> {
         let beginning = text.starts_with('{').then(|| beginning(text))?;
         let object = serde_json::from_str(text).ok()?;
-        self.begin(beginning);
-        Some(object)
-    }
-
-    /// Remembers the beginning of a whole object.
-    fn begin(&mut self, beginning: Option<&str>) {
         if let Some(beginning) = beginning.filter(|b| !self.beginnings.contains(*b)) {
             self.beginnings.insert(beginning.to_string());
         }
+        Some(object)
     }
 
     /// Reads the objects of a line. A line holds several objects if writers did not end their lines,
     /// and a torn object loses only itself: what follows it begins like another line. Returns the
     /// error of a text that is not an object.
     pub fn objects(&mut self, text: &str) -> (Vec<Map<String, Value>>, Option<serde_json::Error>) {
-        let beginning = beginning(text);
-        if let Ok(object) = escapes::from_str(text) {
-            self.begin(beginning);
+        if let Some(object) = self.single_object(text) {
             return (vec![object], None);
         }
+        let beginning = beginning(text);
         let text = escapes::replace_lone_surrogates(text);
         let (mut out, torn) = leading_objects(&text);
         let Some(TornObject { at, error }) = torn else { return (out, None) };

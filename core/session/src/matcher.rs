@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use memchr::memmem::Finder;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use crate::fact::{Fact, Match, fold, number_in, numbers, spans, words_tier};
@@ -36,7 +35,7 @@ impl Literals {
 pub struct Matcher {
     /// Range of each fact's literals in the list of all literals.
     literals: Vec<Range<usize>>,
-    tokens: Vec<Finder<'static>>,
+    tokens: Vec<Box<str>>,
     folded: Literals,
     /// Fact of each literal.
     fact_of: Vec<usize>,
@@ -53,8 +52,9 @@ pub struct Matcher {
 
 impl Matcher {
     pub fn new(facts: &[Fact]) -> Self {
-        let tokens = || facts.iter().flat_map(|f| &f.tokens);
-        let folded: Vec<String> = tokens().map(|t| fold(t)).collect();
+        let tokens: Vec<Box<str>> =
+            facts.iter().flat_map(|f| &f.tokens).map(|t| t.as_str().into()).collect();
+        let folded: Vec<String> = tokens.iter().map(|t| fold(t)).collect();
         let mut words: HashMap<String, Vec<usize>> = HashMap::new();
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| f.tokens.is_empty()) {
             f.words.iter().for_each(|w| words.entry(w.clone()).or_default().push(i));
@@ -79,7 +79,7 @@ impl Matcher {
             word_counts: facts.iter().map(|f| f.words.len()).collect(),
             blank: (0..folded.len()).filter(|t| folded[*t].is_empty()).collect(),
             folded: Literals::new(&folded),
-            tokens: tokens().map(|t| Finder::new(t).into_owned()).collect(),
+            tokens,
         }
     }
 
@@ -87,7 +87,8 @@ impl Matcher {
     /// [`fold`].
     pub fn find(&self, text: &str, folded: &str) -> Vec<(usize, Match)> {
         let normal = self.folded.found(folded);
-        let verbatim = |t: usize| self.tokens[t].find(text.as_bytes()).is_some();
+        let verbatim =
+            |t: usize| memchr::memmem::find(text.as_bytes(), self.tokens[t].as_bytes()).is_some();
         let values = (!self.by_number.is_empty()).then(|| numbers(folded)).into_iter().flatten();
         let values = values.filter_map(|value| self.by_number.get(&value)).flatten();
         let numeric: HashSet<usize> = values.copied().collect();

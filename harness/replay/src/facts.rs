@@ -138,8 +138,10 @@ impl Author {
 #[derive(Default)]
 struct FactView {
     blocks: Vec<Arc<Block>>,
-    carried: Vec<Arc<Carried>>,
     units: Vec<UnitSightings>,
+    /// Best sighting of each unit.
+    best: Vec<Option<Sighting>>,
+    carried: Vec<Arc<Carried>>,
 }
 
 /// Sightings of one unit, with the number of blocks of each.
@@ -170,6 +172,7 @@ impl FactView {
             }
             if licences.counts(b, carried, unit) {
                 count(&mut shown.ways, Sighting { tier, place }, by);
+                self.best[unit] = shown.ways.keys().next_back().copied();
             }
         }
     }
@@ -215,9 +218,10 @@ fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
 
 impl FactBook {
     pub(super) fn new(known: Arc<SessionCache>) -> Self {
-        let units = vec![UnitSightings::default(); known.fact_of().len()];
-        let view = FactView { units, ..FactView::default() };
-        let mut arrived = vec![false; known.fact_of().len()];
+        let all = known.fact_of().len();
+        let (units, best) = (vec![UnitSightings::default(); all], vec![None; all]);
+        let view = FactView { units, best, ..FactView::default() };
+        let mut arrived = vec![false; all];
         known.standing().for_each(|unit| arrived[unit] = true);
         let (carried, licences) = (HashMap::new(), Licences::default());
         FactBook { known, carried, licences, arrived, view }
@@ -265,11 +269,11 @@ impl FactBook {
         view.count_message(message, licences, 1);
     }
 
-    /// Returns the block with the best sighting of each fact or one of its units.
-    pub(super) fn carriers<'a>(&mut self, blocks: &'a [Arc<Block>]) -> Vec<Option<&'a Arc<Block>>> {
-        self.look_at(blocks);
+    /// Returns the block with the best sighting of each fact or one of its units. The view showed all
+    /// blocks before.
+    pub(super) fn carriers<'a>(&self, blocks: &'a [Arc<Block>]) -> Vec<Option<&'a Arc<Block>>> {
         let mut best: Vec<Option<(Sighting, &Arc<Block>)>> = vec![None; self.known.facts.len()];
-        for (b, carried) in blocks.iter().zip(&self.view.carried) {
+        for (b, carried) in blocks.iter().filter_map(|b| Some((b, self.carried.get(&b.hash)?))) {
             let place = fact_place(b);
             for (unit, tier) in carried.units() {
                 let (way, fact) = (Sighting { tier, place }, self.known.fact_of()[unit]);
@@ -291,8 +295,7 @@ impl FactBook {
         self.look_at(blocks);
         let FactBook { licences, view, known, .. } = self;
         without.iter().for_each(|m| view.count_message(*m, licences, -1));
-        let best = |shown: &UnitSightings| shown.ways.keys().next_back().copied();
-        let units = view.units.iter().map(best).collect();
+        let units = view.best.clone();
         without.iter().for_each(|m| view.count_message(*m, licences, 1));
         Sightings { known: known.clone(), units }
     }

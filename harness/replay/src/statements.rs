@@ -10,7 +10,6 @@ use std::sync::Mutex;
 
 use ctxbench_core::tokens::content_hash;
 use ctxbench_session::fact::fold;
-use memchr::memmem::Finder;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::session_cache::lock;
@@ -118,12 +117,12 @@ impl<'a> WrittenText<'a> {
 /// A literal, and the texts that show it.
 #[derive(Debug)]
 pub(super) struct StatedLiteral {
-    literal: Finder<'static>,
-    folded: Finder<'static>,
+    literal: Box<str>,
+    folded: String,
     /// Whether it is more than one word, such as a line of code, and so is a statement itself.
     is_statement: bool,
     showings: Vec<Showing>,
-    /// Whether it is stated, by the hash of what is near it.
+    /// Whether it is stated, by the hash of the text near it.
     known: Mutex<HashMap<u64, bool>>,
 }
 
@@ -138,8 +137,8 @@ struct Showing {
 impl StatedLiteral {
     pub(super) fn new(literal: &str) -> Self {
         StatedLiteral {
-            literal: Finder::new(literal).into_owned(),
-            folded: Finder::new(&fold(literal)).into_owned(),
+            literal: literal.into(),
+            folded: fold(literal),
             is_statement: literal.split_whitespace().nth(1).is_some(),
             showings: Vec::new(),
             known: Mutex::default(),
@@ -148,16 +147,16 @@ impl StatedLiteral {
 
     /// Adds the first showing of the literal in a recorded text.
     pub(super) fn note(&mut self, text: &str) {
-        let len = self.literal.needle().len();
-        if self.showings.len() == MOST || len == 0 {
+        let literal = &*self.literal;
+        if self.showings.len() == MOST || literal.is_empty() {
             return;
         }
-        let Some(at) = self.literal.find(text.as_bytes()) else { return };
+        let Some(at) = memchr::memmem::find(text.as_bytes(), literal.as_bytes()) else { return };
         let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
         let end = text[at..].find('\n').map_or(text.len(), |i| at + i);
-        let near = Near::new(&text[start..end], at - start, len);
+        let near = Near::new(&text[start..end], at - start, literal.len());
         let (line, pairs) = (near.hashes(), near.pairs());
-        let around = Near::new(text, at, len).hashes();
+        let around = Near::new(text, at, literal.len()).hashes();
         let showing = Showing { line, around, pairs };
         if !self.showings.contains(&showing) {
             self.showings.push(showing);
@@ -167,8 +166,8 @@ impl StatedLiteral {
     /// Returns whether a text that contains the literal states it. Always true for a literal that no
     /// recorded text shows as it is, and for a number in another notation.
     pub(super) fn is_stated(&self, text: &WrittenText<'_>) -> bool {
-        let (folded, len) = (text.folded, self.folded.needle().len());
-        let all = self.folded.find_iter(folded.as_bytes());
+        let (folded, len) = (text.folded, self.folded.len());
+        let all = memchr::memmem::find_iter(folded.as_bytes(), self.folded.as_bytes());
         let mut is_found = false;
         let is_stated_at = |at: usize| {
             is_found = true;
@@ -181,7 +180,7 @@ impl StatedLiteral {
             || self.is_alone_in(text)
     }
 
-    /// Returns whether what is near the literal states it. Cached: summaries repeat each other.
+    /// Returns whether the text near the literal states it. Cached, because summaries repeat lines.
     fn is_stated_by(&self, near: &Near<'_>, text: &WrittenText<'_>, at: usize) -> bool {
         let is_crowded = text.is_crowded(at);
         let [before, after] = near.0.map(|side| content_hash(side.as_bytes()));
@@ -206,9 +205,10 @@ impl StatedLiteral {
     /// Returns whether the literal is alone on a line.
     fn is_alone_in(&self, text: &WrittenText<'_>) -> bool {
         let is_end = |line: &str| {
-            let line = line.trim_end_matches(is_mark);
-            let path = line.strip_suffix(&*String::from_utf8_lossy(self.folded.needle()));
-            path.is_some_and(|p| p.trim_start_matches(is_mark).is_empty() || p.ends_with('/'))
+            let before = line.trim_end_matches(is_mark).strip_suffix(self.folded.as_str());
+            before.is_some_and(|path| {
+                path.trim_start_matches(is_mark).is_empty() || path.ends_with('/')
+            })
         };
         text.alone.iter().any(|line| is_end(line))
     }

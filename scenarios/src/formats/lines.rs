@@ -28,17 +28,15 @@ pub(super) fn of_lines<T: LineObject>(
     notes: &mut Recording,
 ) -> Result<Vec<RecordedLine<T>>, InputError> {
     let mut out = Vec::new();
-    each_object(source, notes, &mut |_, line| {
+    each_object(source, notes, |_, line| {
         out.push(line);
         Ok(())
     })?;
     Ok(out)
 }
 
-/// What a reader needs of an object on a line.
-pub(super) trait LineObject: DeserializeOwned {
-    /// Converts an object, whatever its members are.
-    fn of_map(object: Map<String, Value>) -> Self;
+/// Part of an object on a line that a reader needs.
+pub(super) trait LineObject: DeserializeOwned + From<Map<String, Value>> {
     /// Returns when it was written.
     fn timestamp(&self) -> Option<&str>;
     /// Returns whether it has an id.
@@ -46,10 +44,6 @@ pub(super) trait LineObject: DeserializeOwned {
 }
 
 impl LineObject for Map<String, Value> {
-    fn of_map(object: Map<String, Value>) -> Self {
-        object
-    }
-
     fn timestamp(&self) -> Option<&str> {
         str_of(self, "timestamp")
     }
@@ -59,16 +53,13 @@ impl LineObject for Map<String, Value> {
     }
 }
 
-/// Receives the objects of a file one at a time, with its notes.
-type TakeObject<'a, T> = dyn FnMut(&mut Recording, RecordedLine<T>) -> Result<(), InputError> + 'a;
-
 /// Passes on the objects of a format with one object per line. Other text is left out with a note.
 /// Objects that two writers put on one line are passed on one by one, and a repeated line that has an id
 /// is passed on once.
 pub(super) fn each_object<T: LineObject>(
     source: &Source<'_>,
     notes: &mut Recording,
-    take: &mut TakeObject<'_, T>,
+    mut take: impl FnMut(&mut Recording, RecordedLine<T>) -> Result<(), InputError>,
 ) -> Result<(), InputError> {
     let mut reader = LineReader::default();
     let mut lines = source.lines()?.peekable();
@@ -76,11 +67,11 @@ pub(super) fn each_object<T: LineObject>(
     let mut named = HashSet::new();
     while let Some(line) = lines.next() {
         let (number, content) = line?;
-        let (objects, error) = match reader.whole(&content) {
+        let (objects, error) = match reader.single_object(&content) {
             Some(one) => (vec![one], None),
             None => {
                 let (objects, error) = reader.objects(&content);
-                (objects.into_iter().map(T::of_map).collect(), error)
+                (objects.into_iter().map(T::from).collect(), error)
             }
         };
         if let [one] = &objects[..]

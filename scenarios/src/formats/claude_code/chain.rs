@@ -9,11 +9,9 @@
 //! retry. A message that follows one before a boundary resumes the session there: the compaction
 //! and everything else in between was given up.
 
-use super::line::TranscriptLine;
+use super::line::Line;
 use crate::formats::prelude::*;
 use rapidhash::{HashSetExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
-
-type Line = RecordedLine<TranscriptLine>;
 
 /// Returns the messages and boundaries of a conversation that do not belong to its final form, by
 /// line number.

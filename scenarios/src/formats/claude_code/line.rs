@@ -1,16 +1,18 @@
-//! What the reader needs of a line. Content is converted as soon as the line is read, so that memory
+//! Parts of a line that the reader needs. Content is converted as soon as the line is read, so that memory
 //! holds each text once.
 
-use ctxbench_core::tokens::content_hash;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
 use crate::formats::lines::LineObject;
 use crate::formats::prelude::*;
 
+pub(super) type Line = RecordedLine<TranscriptLine>;
+
 /// A line of a transcript. Members of another type than expected count as missing.
 #[serde_with::apply(
-    Option<String> => #[serde(deserialize_with = "text")],
-    bool => #[serde(deserialize_with = "truth")],
+    Option<String> => #[serde(deserialize_with = "member")],
+    bool => #[serde(deserialize_with = "member")],
 )]
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -39,7 +41,7 @@ pub(super) struct TranscriptLine {
 }
 
 /// Message of a line.
-#[serde_with::apply(Option<String> => #[serde(deserialize_with = "text")])]
+#[serde_with::apply(Option<String> => #[serde(deserialize_with = "member")])]
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Message {
@@ -48,7 +50,13 @@ pub(super) struct Message {
     pub(super) stop_reason: Option<String>,
     pub(super) usage: Value,
     pub(super) content: Content,
+    /// Refuses a list, which could otherwise be a message.
+    #[serde(flatten)]
+    _others: Others,
 }
+
+#[derive(Default, Deserialize)]
+struct Others {}
 
 /// Content of a message.
 #[derive(Default)]
@@ -71,15 +79,11 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    Ok(match Value::deserialize(from)? {
-        Value::String(text) => Some(text),
-        _ => None,
-    })
-}
-
-fn truth<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
-    Ok(Value::deserialize(from)?.as_bool().unwrap_or_default())
+/// Reads a member; one of another type is as if it were missing.
+fn member<'de, T: DeserializeOwned + Default, D: Deserializer<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
+    Ok(T::deserialize(Value::deserialize(from)?).unwrap_or_default())
 }
 
 impl TranscriptLine {
@@ -99,17 +103,13 @@ impl TranscriptLine {
         self.message.as_ref()?.id.as_deref()
     }
 
-    pub(super) fn uuid_hash(&self) -> Option<u64> {
-        self.uuid.as_ref().map(|uuid| content_hash(uuid.as_bytes()))
-    }
-
-    /// Returns hashes that identify a message apart from its id, by its content with its reply or its
-    /// time: those that copies of it have, and its own. Copies may lack the request of a reply.
+    /// Returns hashes of what identifies a message apart from its id, its content with its reply or its
+    /// time: names that copies of it have, and its own names. Copies may lack the request of a reply.
     pub(super) fn fingerprints(&self) -> Option<[[u64; 2]; 2]> {
         let content = self.message.as_ref()?.content.hash;
         let (id, time) = (self.message_id().unwrap_or_default(), self.timestamp.as_deref());
-        let bare = hash_of((id, time, content));
-        let named = hash_of((id, time, content, "with a request"));
+        let bare = hash_of((id, time.unwrap_or_default(), content));
+        let named = hash_of((bare, "with a request"));
         match self.request_id.as_deref().filter(|_| !id.is_empty()) {
             Some(request) => {
                 let whole = hash_of((id, request, content));
@@ -120,14 +120,16 @@ impl TranscriptLine {
     }
 }
 
-impl LineObject for TranscriptLine {
-    fn of_map(mut object: Map<String, Value>) -> Self {
+impl From<Map<String, Value>> for TranscriptLine {
+    fn from(mut object: Map<String, Value>) -> Self {
         if !object.get("message").is_some_and(Value::is_object) {
             object.remove("message");
         }
         serde_json::from_value(object.into()).unwrap_or_default()
     }
+}
 
+impl LineObject for TranscriptLine {
     fn timestamp(&self) -> Option<&str> {
         self.timestamp.as_deref()
     }

@@ -37,8 +37,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Deserialize;
 
 use crate::formats::prelude::*;
-use line::{Message, TranscriptLine};
-use sidechains::Spoken;
+use line::{Line, Message, TranscriptLine};
 
 pub(super) const FORMAT: Format = Format {
     title: "Claude Code",
@@ -59,7 +58,7 @@ fn sniff(head: &Head) -> bool {
     })
 }
 
-fn read(lines: Vec<RecordedLine<TranscriptLine>>, file: &str, mut out: Recording) -> Recording {
+fn read(lines: Vec<Line>, file: &str, mut out: Recording) -> Recording {
     let conversations = sidechains::split(lines);
     out.of_subagent = conversations.of_subagent;
     let left: HashSet<usize> =
@@ -68,11 +67,11 @@ fn read(lines: Vec<RecordedLine<TranscriptLine>>, file: &str, mut out: Recording
     out.left_out.extend(notes_on(&conversations.lines).map(|told| format!("{file}: {told}")));
     let requests = requests(&conversations.lines);
     let mut reader = TranscriptReader { out, requests, ..TranscriptReader::default() };
-    for spoken in conversations.lines {
+    for line in conversations.lines {
         let from = reader.out.steps.len();
-        let number = spoken.line.number;
-        let is_aside = spoken.agent.as_ref().is_some_and(|a| conversations.asides.contains(a));
-        reader.line(spoken);
+        let (number, agent) = (line.number, line.object.agent_id.as_ref());
+        let is_aside = agent.is_some_and(|agent| conversations.asides.contains(agent));
+        reader.line(line);
         if left.contains(&number) || is_aside {
             reader.out.steps[from..].iter_mut().for_each(|s| s.view = View::Calls);
         }
@@ -110,10 +109,10 @@ fn is_microcompact(line: &TranscriptLine) -> bool {
 }
 
 /// Returns the requests of replies that some lines name and others do not, by the message's id.
-fn requests(lines: &[Spoken]) -> HashMap<String, String> {
-    let all = lines.iter().filter_map(|Spoken { line, .. }| {
-        Some((line.object.message_id()?, line.object.request_id.as_deref()))
-    });
+fn requests(lines: &[Line]) -> HashMap<String, String> {
+    let all = lines
+        .iter()
+        .filter_map(|line| Some((line.object.message_id()?, line.object.request_id.as_deref())));
     let bare = all.clone().filter_map(|(id, request)| request.is_none().then_some(id));
     let bare: HashSet<&str> = bare.collect();
     let named = all.filter(|(id, _)| bare.contains(id));
@@ -146,11 +145,12 @@ struct TranscriptReader {
 }
 
 impl TranscriptReader {
-    fn line(&mut self, spoken: Spoken) {
-        let Spoken { agent, line: RecordedLine { number, object: mut line } } = spoken;
+    fn line(&mut self, line: Line) {
+        let RecordedLine { number, object: mut line } = line;
         self.turns += usize::from(line.kind() == "user");
         let step = RecordingStep::new(number, line.timestamp.take(), StepKind::Link);
-        let (name, parent) = (line.uuid.clone(), line.parent_uuid.take());
+        let (name, parent, agent) =
+            (line.uuid.clone(), line.parent_uuid.take(), line.agent_id.take());
         let step = RecordingStep { name, parent, agent, ..step };
         self.note_version(&step, line.version.take());
         self.out.drops_content |= is_microcompact(&line);

@@ -5,31 +5,25 @@
 
 use std::collections::HashSet;
 
-use super::line::TranscriptLine;
+use super::line::{Line, TranscriptLine};
 use crate::formats::prelude::*;
 use rapidhash::RapidHashMap as HashMap;
 
-type Line = RecordedLine<TranscriptLine>;
-
 pub(super) struct Conversations {
-    pub(super) lines: Vec<Spoken>,
+    /// Lines with the name of their subagent; without one in the main conversation.
+    pub(super) lines: Vec<Line>,
     /// The file is the transcript of one subagent.
     pub(super) of_subagent: bool,
     /// Subagents that continue the main conversation.
     pub(super) asides: HashSet<String>,
 }
 
-pub(super) struct Spoken {
-    pub(super) agent: Option<String>,
-    pub(super) line: Line,
-}
-
 impl Conversations {
     pub(super) fn windows(&self) -> Vec<Vec<&Line>> {
         let mut windows: HashMap<Option<&str>, Vec<&Line>> = HashMap::default();
-        for spoken in &self.lines {
-            let agent = spoken.agent.as_deref().filter(|_| !self.of_subagent);
-            windows.entry(agent).or_default().push(&spoken.line);
+        for line in &self.lines {
+            let agent = line.object.agent_id.as_deref().filter(|_| !self.of_subagent);
+            windows.entry(agent).or_default().push(line);
         }
         windows.into_values().collect()
     }
@@ -43,16 +37,20 @@ pub(super) fn split(mut lines: Vec<Line>) -> Conversations {
     let mut asides = HashSet::new();
     let mut roots: HashMap<String, String> = HashMap::default();
     let mut out = Vec::new();
-    for line in lines {
+    for mut line in lines {
         if !line.object.is_sidechain {
-            out.push(Spoken { agent: None, line });
+            line.object.agent_id = None;
+            out.push(line);
             continue;
         }
         let agent = sidechain(&line.object, &mut roots);
         match standing.owner(&line.object, &agent) {
             Some(None) => drop(asides.insert(agent)),
             Some(Some(_)) => {}
-            None => out.push(Spoken { agent: Some(agent), line }),
+            None => {
+                line.object.agent_id = Some(agent);
+                out.push(line);
+            }
         }
     }
     Conversations { lines: out, of_subagent, asides }
@@ -65,7 +63,7 @@ struct StandingLines(HashMap<u64, Option<String>>);
 impl StandingLines {
     /// Adds a message of the main conversation. Returns whether it stands there already.
     fn add_main(&mut self, line: &TranscriptLine) -> bool {
-        let (uuid, names) = (line.uuid_hash(), line.fingerprints());
+        let (uuid, names) = (line.uuid.as_ref().map(hash_of), line.fingerprints());
         let copies = names.iter().flat_map(|[copies, _]| copies);
         let mut copies = copies.chain(uuid.as_ref().filter(|_| names.is_none()));
         let is_copy = copies.any(|name| self.0.contains_key(name));
@@ -76,7 +74,7 @@ impl StandingLines {
 
     /// Returns the other conversation that has a message of a subagent already, or adds the message.
     fn owner(&mut self, line: &TranscriptLine, agent: &str) -> Option<Option<String>> {
-        let (uuid, names) = (line.uuid_hash(), line.fingerprints());
+        let (uuid, names) = (line.uuid.as_ref().map(hash_of), line.fingerprints());
         let mut copies = names.iter().flat_map(|[copies, _]| copies).chain(&uuid);
         let known = copies.find_map(|name| self.0.get(name).cloned());
         if let Some(owner) = known.filter(|owner| owner.as_deref() != Some(agent)) {
@@ -109,13 +107,13 @@ mod tests {
         let found = split(of_text(text));
         let (mut main, mut agents) = (Vec::new(), Vec::<(String, Vec<usize>)>::new());
         for s in &found.lines {
-            let Some(id) = &s.agent else {
-                main.push(s.line.number);
+            let Some(id) = &s.object.agent_id else {
+                main.push(s.number);
                 continue;
             };
             match agents.iter_mut().find(|(agent, _)| agent == id) {
-                Some((_, lines)) => lines.push(s.line.number),
-                None => agents.push((id.clone(), vec![s.line.number])),
+                Some((_, lines)) => lines.push(s.number),
+                None => agents.push((id.clone(), vec![s.number])),
             }
         }
         (main, agents)

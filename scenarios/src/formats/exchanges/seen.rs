@@ -71,7 +71,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
     let (mut unknown, mut passed) = (Unknown::new(), 0);
     let mut bodies = Bodies::default();
     let file = source.name();
-    lines::each_object(source, out, &mut |out, RecordedLine { number, object }: RecordedLine| {
+    lines::each_object(source, out, |out, RecordedLine { number, object }: RecordedLine| {
         match serde_json::from_value(object.into()) {
             Ok(Line::CtxbenchRecording(header)) if header.version > VERSION => {
                 let what = format!("version {} of the recording", header.version);

@@ -36,8 +36,8 @@ pub(in super::super) fn is_search(item: &Map<String, Value>) -> bool {
 
 /// Returns the block of a compaction by the provider in the content of a reply.
 pub(in super::super) fn compaction_in(content: Option<&Value>) -> Option<&Map<String, Value>> {
-    let blocks = content?.as_array()?.iter().filter_map(Value::as_object);
-    blocks.filter(|b| str_of(b, "type") == Some("compaction")).last()
+    let mut blocks = content?.as_array()?.iter().filter_map(Value::as_object);
+    blocks.rfind(|b| str_of(b, "type") == Some("compaction"))
 }
 
 /// Returns the requests that the provider made inside a call before its answer
