@@ -85,18 +85,18 @@ fn read(lines: Vec<Line>, file: &str, mut out: Recording) -> Recording {
 }
 
 /// Returns notes on subagents whose own files are missing, and on results that the program cleared.
-fn notes_on(lines: &[Spoken]) -> impl Iterator<Item = String> {
-    let is_told = |spoken: &&Spoken| {
-        let line = &spoken.line.object;
+fn notes_on(lines: &[Line]) -> impl Iterator<Item = String> {
+    let is_told = |line: &&Line| {
+        let line = &line.object;
         let by = line.tool_use_id.as_deref().unwrap_or_default();
         line.kind() == "progress" && by.starts_with("agent_msg_")
     };
-    let is_missing = lines.iter().all(|spoken| spoken.agent.is_none());
+    let is_missing = lines.iter().all(|line| line.object.agent_id.is_none());
     let told = lines.iter().filter(is_told).count();
     let told = (is_missing && told > 0).then(|| {
         format!("{told} × message of a subagent whose own file is missing; not in the bill")
     });
-    let is_clearing = |spoken: &&Spoken| is_microcompact(&spoken.line.object);
+    let is_clearing = |line: &&Line| is_microcompact(&line.object);
     let cleared = lines.iter().filter(is_clearing).count();
     let cleared = (cleared > 0).then(|| {
         format!("{cleared} × the program cleared older results (microcompact); they are whole here")
