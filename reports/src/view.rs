@@ -315,7 +315,7 @@ pub(crate) fn heading(results: &Results) -> String {
     parts.join(" · ")
 }
 
-/// Number of strategies that are no controls, in words.
+/// Formats the number of strategies, without controls: `12 strategies`.
 pub(crate) fn strategies(runs: &[RunRecord]) -> String {
     let rows = runs.iter().filter(|r| r.strategy.standing != Standing::Control);
     let labels: BTreeSet<&str> = rows.map(|r| &*r.strategy.label).collect();

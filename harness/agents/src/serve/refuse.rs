@@ -71,7 +71,7 @@ fn texts<'a>(parts: impl Iterator<Item = &'a Value>) -> impl Iterator<Item = &'a
     parts.filter(|p| p["type"] == "text").filter_map(|p| p["text"].as_str())
 }
 
-/// Refuses a text without words among those of a field.
+/// Refuses an empty or blank text among those of a field.
 fn blank_text<'a>(field: &str, mut texts: impl Iterator<Item = &'a str>) -> Option<String> {
     let what = match texts.find(|t| t.trim().is_empty())? {
         "" => "be non-empty",

@@ -12,8 +12,8 @@
 //!   on, its events name the messages that it left out.
 //! - A reply belongs to the newest request before it that has no reply yet, by their times; without
 //!   times, the newest reply belongs to the newest request. Requests without a reply, and those that
-//!   were deleted (`deleted_api_reqs`, their sum) or subagents made (`subagent_usage`), were billed all
-//!   the same.
+//!   were deleted (`deleted_api_reqs`, their sum) or subagents made (`subagent_usage`), were billed
+//!   too.
 //! - The model of a reply is its own (`modelInfo`), or else the newest that the metadata, or the details
 //!   of the environment in a message, name before it.
 
