@@ -120,7 +120,7 @@ def room(text):
     for word in text.split(" "):
         out.append((at, len(rare)))
         at += len(word.encode()) + 1
-        rare |= {p for p in re.split(r"""["'`,;(){}[\]<>=]""", word) if len(p.encode()) >= 8}
+        rare |= {p for p in re.split(r"""["'`,;(){}[\]<>=]""", word) if len(p) >= 8}
     return [*out, (float("inf"), len(rare))]
 
 

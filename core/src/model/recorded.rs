@@ -54,7 +54,7 @@ fn claude(name: &str) -> Option<&'static Model> {
     let ([size], Some(version)) = (&*words, version) else {
         return None;
     };
-    if !["haiku", "sonnet", "opus"].contains(&size.as_str()) {
+    if !["haiku", "sonnet", "opus", "fable", "mythos"].contains(&size.as_str()) {
         return None;
     }
     let (major, minor) = (version / 100, version % 100);

@@ -20,14 +20,14 @@ thread_local! {
     static COUNTED: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
 }
 
-pub(super) fn count(text: &str, of: Encoding) -> u64 {
-    let vocabulary = &vocabulary::ALL[of as usize];
+pub(super) fn count(text: &str, encoding: Encoding) -> u64 {
+    let vocabulary = &vocabulary::ALL[encoding as usize];
     COUNTED.with_borrow_mut(|slots| {
         if slots.is_empty() {
             slots.resize(SLOTS, Slot::default());
         }
         let count = |word: &str| {
-            let hash = content_hash(word.as_bytes()) ^ of as u64;
+            let hash = content_hash(word.as_bytes()) ^ encoding as u64;
             let slot = &mut slots[hash as usize & (SLOTS - 1)];
             // Every word has tokens, so 0 marks an empty slot.
             if slot.hash != hash || slot.tokens == 0 {
@@ -35,6 +35,6 @@ pub(super) fn count(text: &str, of: Encoding) -> u64 {
             }
             slot.tokens
         };
-        words(text, of).map(count).sum()
+        words(text, encoding).map(count).sum()
     })
 }

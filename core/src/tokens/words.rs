@@ -8,12 +8,12 @@ use super::Encoding;
 use super::classes::Class;
 
 /// Splits a text into words. Joined, they are the text.
-pub(super) fn words(text: &str, of: Encoding) -> impl Iterator<Item = &str> {
+pub(super) fn words(text: &str, encoding: Encoding) -> impl Iterator<Item = &str> {
     let mut start = 0;
     std::iter::from_fn(move || {
         (start < text.len()).then(|| {
             let from = start;
-            start = match of {
+            start = match encoding {
                 Encoding::O200k => o200k(text, from),
                 Encoding::Cl100k => cl100k(text, from),
             };
@@ -98,9 +98,9 @@ fn contraction(text: &str, at: usize) -> usize {
 
 /// Returns the end of a run of characters.
 #[inline]
-fn run(text: &str, from: usize, mut of: impl FnMut(Class) -> bool) -> usize {
+fn run(text: &str, from: usize, mut matches: impl FnMut(Class) -> bool) -> usize {
     let mut at = from;
-    while let Some((_, len)) = Class::at(text, at).filter(|(class, _)| of(*class)) {
+    while let Some((_, len)) = Class::at(text, at).filter(|(class, _)| matches(*class)) {
         at += len;
     }
     at

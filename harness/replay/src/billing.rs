@@ -27,8 +27,8 @@ pub fn call_hashes(session: &Session) -> Vec<Option<u64>> {
     let mut equal: HashMap<u64, usize> = HashMap::new();
     let hash = |entry: &Entry| {
         let (usage, at) = call(entry)?;
-        if let Some(CallNames { name, told_in, .. }) = CallNames::of_entry(entry) {
-            return Some(name ^ told_in.unwrap_or_default());
+        if let Some(CallNames { name, scope, .. }) = CallNames::of_entry(entry) {
+            return Some(name ^ scope.unwrap_or_default());
         }
         session.header.source.as_ref()?;
         let place = match began.zip(at) {
@@ -92,7 +92,7 @@ struct CallNames {
     name: u64,
     alias: Option<u64>,
     /// The thread or request, without which calls of any have this name. `None` = unknown.
-    told_in: Option<u64>,
+    scope: Option<u64>,
 }
 
 impl CallNames {
@@ -101,9 +101,8 @@ impl CallNames {
         let billing = &call(entry)?.0?.billing;
         let hash = |name: &Arc<str>| content_hash(name.as_bytes());
         let name = billing.call_id.as_ref().map(hash)?;
-        let [alias, told_in] =
-            [&billing.call_alias, &billing.call_in].map(|n| n.as_ref().map(hash));
-        Some(CallNames { name, alias, told_in })
+        let [alias, scope] = [&billing.call_alias, &billing.call_in].map(|n| n.as_ref().map(hash));
+        Some(CallNames { name, alias, scope })
     }
 }
 
@@ -167,20 +166,20 @@ impl BilledCalls {
     /// these sessions.
     pub fn bill(&mut self, session: usize, calls: &SharedCalls) -> HashMap<u64, usize> {
         let owner = |(hash, call): (&u64, &CallNames)| {
-            let claim = |by, name| self.claim(name, call.told_in, by);
+            let claim = |owner, name| self.claim(name, call.scope, owner);
             (*hash, call.alias.into_iter().chain([call.name]).fold(session, claim))
         };
-        calls.0.iter().map(owner).filter(|(_, by)| *by != session).collect()
+        calls.0.iter().map(owner).filter(|(_, owner)| *owner != session).collect()
     }
 
     /// Returns the session that calls of this name are billed to: the first that claims it.
-    fn claim(&mut self, name: u64, told_in: Option<u64>, session: usize) -> usize {
-        let (of, by) = self.first.entry(name).or_insert((told_in, session));
-        if of.is_some() && told_in.is_some() && *of != told_in {
-            return *self.alike.entry((name, told_in)).or_insert(session);
+    fn claim(&mut self, name: u64, scope: Option<u64>, session: usize) -> usize {
+        let (known, owner) = self.first.entry(name).or_insert((scope, session));
+        if known.is_some() && scope.is_some() && *known != scope {
+            return *self.alike.entry((name, scope)).or_insert(session);
         }
-        *of = of.or(told_in);
-        *by
+        *known = known.or(scope);
+        *owner
     }
 }
 

@@ -43,7 +43,7 @@ const LINE_PAIRS: usize = 2;
 /// list has to be as long as copies of the lines.
 const ROOM: usize = 3;
 
-/// Minimum length of a rare term, bytes.
+/// Minimum length of a rare term, characters.
 const RARE: usize = 8;
 
 /// Minimum length of a term that is compared, bytes.
@@ -98,7 +98,7 @@ impl<'a> WrittenText<'a> {
             words.push((at, rare.len()));
             at += word.len() + 1;
             let parts = word.split(|c: char| "\"'`,;(){}[]<>=".contains(c));
-            rare.extend(parts.filter(|part| part.len() >= RARE));
+            rare.extend(parts.filter(|part| part.chars().count() >= RARE));
         }
         words.push((usize::MAX, rare.len()));
         let alone = alone.into_iter().take(most).map(fold).collect();

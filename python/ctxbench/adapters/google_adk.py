@@ -151,11 +151,12 @@ def plain(content: Any) -> str:
 
 
 def arguments(text: str) -> dict[str, Any]:
-    """Arguments of a call; a text that is no JSON, as of a free-form tool, is `input`."""
+    """Arguments of a call; a text that is not a JSON object, as of a free-form tool, is `input`."""
     try:
-        return json.loads(text or "{}")
+        read = json.loads(text or "{}")
     except ValueError:
-        return {"input": text}
+        read = None
+    return read if isinstance(read, dict) else {"input": text}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ const WIDTH: usize = 80;
 /// Maximum width of the name of a row, characters.
 const NAME: usize = 26;
 
-/// Number of omitted sessions that are listed without details, if no session is left.
+/// Number of omitted sessions that are listed without details.
 const LISTED: usize = 3;
 
 /// A part of the advice.

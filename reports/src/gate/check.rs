@@ -111,7 +111,7 @@ impl Checks {
 
     fn row(&mut self, base: &BaselineRow, new: &BaselineRow, run: &RunRecord) {
         self.integrity(base, new, run);
-        if !self.same_session(base, new) || !self.same_ending(base, new) {
+        if !self.is_comparable(base, new) || !self.same_ending(base, new) {
             return;
         }
         for (metric, gate) in metrics::sorted_columns(|m| &m.gated) {
@@ -139,14 +139,14 @@ impl Checks {
     /// Returns true if both rows ran the same program on the same session and in the same window;
     /// otherwise adds a failed check. Figures of other sessions, or of the same one with other facts,
     /// cannot be compared.
-    fn same_session(&mut self, base: &BaselineRow, new: &BaselineRow) -> bool {
+    fn is_comparable(&mut self, base: &BaselineRow, new: &BaselineRow) -> bool {
         // A completed run cannot take more steps in the same session.
         let whole = (base.status == Status::Completed).then_some(base.steps_completed);
         let lengths = match (base.steps_total, new.steps_total) {
             (Some(b), Some(n)) => Some((b, n)).filter(|(b, n)| b != n),
             _ => whole.map(|b| (b, new.steps_completed)).filter(|(b, n)| n > b),
         };
-        let text = if base.program != new.program {
+        let text = if !base.program.is_empty() && base.program != new.program {
             let (b, n) = (&base.program, &new.program);
             format!("another program than in the baseline (`{b}` → `{n}`)")
         } else if let Some((b, n)) = lengths {

@@ -101,8 +101,8 @@ fn what_is_broken_stands_on_the_first_screen() {
     let page = render_page(&testing::results());
     let broken = page.find("sent a tool result without its call").unwrap();
     assert!(broken < page.find("id=\"sessions\"").unwrap());
-    assert!(page.contains("<h1>11 strategies on login-bug, claude-sonnet-4-6</h1>"));
-    assert!(page.contains("ctxbench 0.1.0 · claude-sonnet-4-6, 200k window · 12 strategies"));
+    assert!(page.contains("<h1>10 strategies on login-bug, claude-sonnet-4-6</h1>"));
+    assert!(page.contains("ctxbench 0.1.0 · claude-sonnet-4-6, 200k window · 10 strategies"));
 }
 
 #[test]

@@ -38,7 +38,10 @@ pub(super) fn drop_impossible_counters(
     for (at, Located { line, entry }) in items.iter_mut().enumerate() {
         let is_wrong = |u: &&mut RecordedUsage| beyond(u) && all(u) > said + UNSEEN;
         let Some(wrong) = usage(entry, aside.contains(&at)).filter(is_wrong) else { continue };
-        dropped.push((*line, all(&std::mem::take(wrong))));
+        // What identifies the call, and the cost that the program states, stay.
+        let billing = std::mem::take(&mut wrong.billing);
+        let kept = RecordedUsage { billing, ..RecordedUsage::default() };
+        dropped.push((*line, all(&std::mem::replace(wrong, kept))));
         if let Entry::Assistant(a) = entry {
             a.usage = None;
         }

@@ -258,6 +258,9 @@ impl RecordingReply {
         match &mut self.counters {
             Ok(old) if old.prompt() == new.prompt() && old.output > new.output => return,
             Ok(old) if new.prompt() == 0 => old.output = old.output.max(new.output),
+            Ok(old) if old.prompt() == 0 => {
+                *old = Counters { output: old.output.max(new.output), ..new };
+            }
             counters => *counters = Ok(new),
         }
         self.output_is_stub = more.output_is_stub;

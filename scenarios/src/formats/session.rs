@@ -216,7 +216,7 @@ struct SessionBuilder {
     prefix_tokens: Option<u64>,
     /// Whether prompts that fall tell of no compaction.
     drops_content: bool,
-    /// Places of the calls whose reply is known and no part of the session.
+    /// Places of the calls that are known to be single ones, so counters that cannot be are removed.
     aside: HashSet<usize>,
 }
 

@@ -218,10 +218,11 @@ impl Driven {
     }
 }
 
-/// Length of the excerpt, characters.
+/// Length of the excerpt of a message in a note, characters.
 const EXCERPT_CHARS: usize = 60;
 
-/// Returns a note about such requests.
+/// Returns a note about requests that end with text of the user that neither the session nor the
+/// description of the agent knows.
 fn unclassified(agent: &Agent, plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
     let rules = agent.side.iter().filter(|s| s.purpose == Purpose::Work);
     let described: Vec<&str> = rules.filter_map(|s| s.last.as_deref()).collect();

@@ -127,11 +127,12 @@ impl Exchanges {
         let (reply, answer) = decode::reply(wire, exchange.reply.as_deref()?, unknown)?;
         let billing = messages::terms(object_in(&answer, "usage"), &answer);
         let counters = Counters { billing, ..decode::counters(&reply.usage)? };
-        let ms = time::millis(&self.header.started)?.saturating_add_unsigned(exchange.end_ms);
+        let started = time::millis(&self.header.started);
+        let stamp = started.map(|ms| time::of_millis(ms.saturating_add_unsigned(exchange.end_ms)));
         let (name, model) = (format!("exchange {}", exchange.number), string(&answer, "model"));
         let reply = RecordingReply::new(name, Vec::new());
         let reply = RecordingReply { model, counters: Ok(counters), ..reply };
-        Some(RecordingStep::of_call(line, time::of_millis(ms), reply))
+        Some(RecordingStep::of_call(line, stamp.flatten(), reply))
     }
 
     fn exchange(
