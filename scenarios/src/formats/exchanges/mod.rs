@@ -58,10 +58,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let sorted = sorted::sorted(&all);
     let mut paid = std::mem::take(&mut told.steps);
     let mut recordings = steps::recordings(&all, &sorted, &told);
-    match recordings.first_mut() {
-        Some(first) => first.steps.append(&mut paid),
-        None => told.steps = paid,
-    }
+    recordings.first_mut().unwrap_or(&mut told).steps.append(&mut paid);
     if recordings.is_empty() && told.warnings.len() + told.left_out.len() > 0 {
         // Notes on its lines explain why it is empty.
         recordings.push(told);
