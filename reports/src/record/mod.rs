@@ -149,8 +149,7 @@ pub struct StrategyInfo {
     /// Name and version of a real program that ran unmodified; `None` for a modelled strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// What ran, with the options of the run that change it: the command of this program, or of each
-    /// of several.
+    /// Command of this program, with the options that change it; those of several are joined by ` + `.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// True if a whole agent was driven: it makes its own requests, and no waiting is modelled.

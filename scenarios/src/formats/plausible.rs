@@ -38,7 +38,7 @@ pub(super) fn drop_impossible_counters(
     for (at, Located { line, entry }) in items.iter_mut().enumerate() {
         let is_wrong = |u: &&mut RecordedUsage| beyond(u) && all(u) > said + UNSEEN;
         let Some(wrong) = usage(entry, aside.contains(&at)).filter(is_wrong) else { continue };
-        // What identifies the call, and the cost that the program states, stay.
+        // The names of the call, and the cost that the program states, stay.
         let billing = std::mem::take(&mut wrong.billing);
         let kept = RecordedUsage { billing, ..RecordedUsage::default() };
         dropped.push((*line, all(&std::mem::replace(wrong, kept))));
