@@ -191,7 +191,9 @@ def qwen(path):
     replies = {o["uuid"]: o for o in lines(path) if o.get("usageMetadata")}
     agents = [o for p in (path.parent.parent / "subagents" / path.stem).glob("*.jsonl") for o in lines(p)]
     known = [gemini(o["usageMetadata"], None, None)[2] for o in [*replies.values(), *agents] if o.get("usageMetadata")]
-    for key, o in replies.items():
+    for o in replies.values():
+        # A fork has other ids, and the same replies at the same time.
+        key = json.dumps([o.get("timestamp"), o.get("model"), o["usageMetadata"], o.get("message")])
         yield gemini(o["usageMetadata"], o.get("model"), key)
     for o in lines(path):
         e = (o.get("systemPayload") or {}).get("uiEvent") or {}
