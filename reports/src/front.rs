@@ -21,14 +21,26 @@ pub(crate) const HELP: &str = "on the front of cost against recall: no other pro
 /// Returns for each point whether it is on the Pareto front: no other point is at least as good in
 /// every metric and better in one. Lower is better. A point with a missing figure is not on the
 /// front. Points have figures as they are printed, so that equal rows are marked alike.
-pub(crate) fn unbeaten<T: PartialOrd>(points: &[Option<Vec<T>>]) -> Vec<bool> {
-    let beats = |a: &[T], b: &[T]| {
-        a.iter().zip(b).all(|(x, y)| x <= y) && a.iter().zip(b).any(|(x, y)| x < y)
+///
+/// `is_same` gets two indices and a metric, and returns true if the difference is too small to
+/// matter. Such a difference does not keep a row on the front that is worse otherwise.
+pub(crate) fn unbeaten<T: PartialOrd>(
+    points: &[Option<Vec<T>>],
+    is_same: impl Fn(usize, usize, usize) -> bool,
+) -> Vec<bool> {
+    let beats = |a: usize, b: usize| {
+        let (Some(x), Some(y)) = (&points[a], &points[b]) else { return false };
+        let better = |i: &usize| x[*i] < y[*i];
+        let worse = |i: &usize| x[*i] > y[*i];
+        let matters = |i: &usize| !is_same(a, b, *i);
+        let axes = || 0..x.len();
+        let in_print = axes().any(|i| better(&i)) && !axes().any(|i| worse(&i));
+        let in_effect = axes().filter(matters).any(|i| better(&i))
+            && !axes().filter(matters).any(|i| worse(&i));
+        in_print || in_effect
     };
-    let on_it = |p: &Option<Vec<T>>| {
-        p.as_ref().is_some_and(|p| !points.iter().flatten().any(|other| beats(other, p)))
-    };
-    points.iter().map(on_it).collect()
+    let all = 0..points.len();
+    all.clone().map(|b| points[b].is_some() && !all.clone().any(|a| beats(a, b))).collect()
 }
 
 /// Axes of the front, cost first, each with its index among the judged metrics.
@@ -54,7 +66,10 @@ pub(crate) fn of_block(block: &ReportBlock<'_>) -> Vec<bool> {
     if points.iter().flatten().count() < 2 {
         return vec![false; points.len()];
     }
-    unbeaten(&points)
+    unbeaten(&points, |a, b, i| {
+        let value = |row: usize| metrics[i].value(block.runs[row]);
+        value(a).zip(value(b)).is_some_and(|(x, y)| stats::is_same(metrics[i], x, y))
+    })
 }
 
 /// Sessions that a comparison can use, and the rows that it ranks.
@@ -148,7 +163,11 @@ impl<'a> Pooled<'a> {
             ranked.then(|| metrics().map(place).collect::<Option<Vec<(f64, f64)>>>()).flatten()
         };
         let points: Vec<_> = d.strategies.iter().map(point).collect();
-        let on_it = unbeaten(&points);
+        let axes: Vec<(usize, &Metric)> = metrics().collect();
+        let on_it = unbeaten(&points, |a, b, i| {
+            let figure = |row: usize| &d.strategies[row].figures[axes[i].0];
+            stats::is_apart_by_nothing(figure(a), figure(b), axes[i].1)
+        });
         let mut front: Vec<usize> = (0..points.len()).filter(|i| on_it[*i]).collect();
         let exact = |i: usize| d.strategies[i].figures[0].mean.unwrap_or(f64::NAN);
         front.sort_by(|a, b| {
@@ -256,9 +275,17 @@ mod tests {
         let at = |cost, lost| Some(vec![cost, lost]);
         let points =
             [at(1.0, 30.0), at(2.0, 30.0), at(2.0, 10.0), at(3.0, 10.0), at(9.0, 0.0), None];
-        assert_eq!(unbeaten(&points), [true, false, true, false, true, false]);
+        let exact = |_: usize, _: usize, _: usize| false;
+        assert_eq!(unbeaten(&points, exact), [true, false, true, false, true, false]);
         // Equal points do not dominate each other.
-        assert_eq!(unbeaten(&[at(1.0, 1.0), at(1.0, 1.0)]), [true, true]);
+        assert_eq!(unbeaten(&[at(1.0, 1.0), at(1.0, 1.0)], exact), [true, true]);
+        // A third more dollars for a tenth of a point; a tenth of a cent for the same recall.
+        let points = [at(3.0, 10.1), at(4.0, 10.0), at(3.001, 10.1), at(5.0, 9.0)];
+        let near = |a: usize, b: usize, axis: usize| {
+            let figure = |i: usize| points[i].as_ref().unwrap()[axis];
+            (figure(a) - figure(b)).abs() < 0.5
+        };
+        assert_eq!(unbeaten(&points, near), [true, false, false, true]);
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Vec<(&'static str, Stri
             let billed: Vec<f64> = compactions.iter().filter_map(|c| c.cost_usd).collect();
             let about = if compactions.iter().any(|c| c.cost_is_estimate) { "about " } else { "" };
             let summaries = match (billed.len(), n - billed.len()) {
-                (0, _) => "whose summaries are not in it".to_string(),
+                (0, _) => "whose summary calls are not in these dollars".to_string(),
                 (_, 0) => format!("their summaries {about}${}", fmt::usd(billed.iter().sum())),
                 (_, lacking) => {
                     let asked = fmt::usd(billed.iter().sum());

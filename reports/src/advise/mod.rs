@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use ctxbench_core::tokens::content_hash;
 use serde::Serialize;
 
+use crate::metrics::Metric;
 use crate::record::{FactRecord, Recall, RunRecord};
 use crate::stats::{self, Figure, Verdict};
 use crate::{fmt, front};
@@ -128,7 +129,7 @@ pub struct Sums {
     pub compactions: u64,
     /// Median size of the prompt before a summary, tokens; `None` without one.
     pub compacts_at: Option<u64>,
-    /// Recall over all messages with needs.
+    /// Mean recall of a session, and the number of messages with needs in all of them.
     pub recall: Recall,
     /// Recall over the messages that need what compactions had removed or changed.
     pub at_risk: Recall,
@@ -239,7 +240,17 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         .map(|o| o.then.as_ref().map(Sums::place))
         .chain([Some(sums.place())])
         .collect();
-    let unbeaten = front::unbeaten(&places);
+    let axes: Vec<(usize, &Metric)> = front::metrics().collect();
+    let row = |i: usize| match outcomes.get(i) {
+        Some(o) => differences.as_ref()?.row(&o.change.label),
+        None => differences.as_ref()?.row(product),
+    };
+    let unbeaten = front::unbeaten(&places, |a, b, i| {
+        let (at, metric) = axes[i];
+        row(a).zip(row(b)).is_some_and(|(a, b)| {
+            stats::is_apart_by_nothing(&a.figures[at], &b.figures[at], metric)
+        })
+    });
     // Equal rows have no marks: they would say nothing.
     let has_marks = places.iter().flatten().any(|p| *p != sums.place());
     outcomes.iter_mut().zip(&unbeaten).for_each(|(o, on_it)| o.front = has_marks && *on_it);
@@ -345,12 +356,17 @@ impl Sums {
         let mut per_session: Vec<SessionFigures> = runs.iter().map(session).collect();
         per_session.sort_by(|a, b| a.session.cmp(&b.session));
         let sizes = agree::sizes(runs.iter().copied());
+        let known: Vec<f64> = per_session.iter().filter_map(|s| s.recall_pct).collect();
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
         Sums {
             cost_usd: runs.iter().map(|r| r.summary.cost_usd).sum(),
             waited_ms: sum(|r| r.summary.blocked_ms),
             compactions: sum(|r| r.summary.compactions),
             compacts_at: sizes.get(sizes.len() / 2).copied(),
-            recall: Recall::pooled(runs.iter().map(|r| recall(r, FactRecord::is_need))),
+            recall: Recall {
+                pct: mean.is_finite().then_some(mean),
+                events: runs.iter().map(|r| recall(r, FactRecord::is_need).events).sum(),
+            },
             at_risk: Recall::pooled(runs.iter().map(|r| recall(r, FactRecord::is_at_risk))),
             per_session,
         }

@@ -8,7 +8,7 @@ use crate::fmt;
 use crate::front::{self, Pooled};
 use crate::metrics::Metric;
 use crate::record::RunRecord;
-use crate::stats::{self, MIN_SESSIONS, StrategyDifference, Verdict};
+use crate::stats::{self, StrategyDifference, Verdict};
 
 /// Returns up to four sentences, or `None` with fewer than two ranked products: whether anybody
 /// needed to compact, the front, the trade-off along it, and how sure the last two are.
@@ -35,7 +35,8 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
     let is_same = |to: &StrategyDifference| {
         apart(first, to).iter().all(|told| told.ends_with(stats::NO_CHANGE))
     };
-    if unneeded.is_some() && pooled.ranked().all(is_same) {
+    let all_same = pooled.ranked().all(is_same);
+    if unneeded.is_some() && all_same {
         return unneeded.map(|told| vec![told]);
     }
     let listed: Vec<String> = front.iter().map(|s| names.of_row(s)).collect();
@@ -57,6 +58,9 @@ pub(super) fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
     };
     let choice = match (strategies, &listed[..]) {
         (1, [only]) => format!("Only {only} is ranked{left_out}."),
+        (2.., _) if all_same => {
+            format!("{what}, none costs less or recalls more than another{left_out}.")
+        }
         (_, [best]) => {
             format!("{what}, {best} is the cheapest and recalls most{left_out}.")
         }
@@ -122,8 +126,8 @@ fn unneeded(pooled: &Pooled<'_>, names: &Names) -> Option<String> {
         n => format!(" in {n} of {all} sessions"),
     };
     let others = others.into_iter().collect::<Vec<_>>().join(", ");
-    let only = if others.is_empty() { others } else { format!("; only {others} did") };
-    Some(format!("No product needed to compact{sessions}{only}."))
+    let who = if others.is_empty() { "product".into() } else { format!("row but {others}") };
+    Some(format!("No {who} needed to compact{sessions}."))
 }
 
 /// Tests what the sentences before it say: neighbours on the front, and its two ends, or a row that
@@ -148,6 +152,7 @@ fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference], names: &Names) -> Op
         pairs.push([first, last]);
     }
     let family = ranked.len() * (ranked.len() - 1);
+    let needed = stats::sessions_needed(family);
     let tested = |[from, to]: &[&StrategyDifference; 2]| {
         let d = stats::pair(&pooled.runs, &from.strategy, &to.strategy, family);
         let word = |(i, m): &(usize, &Metric)| match d.figures[*i].verdict {
@@ -159,8 +164,8 @@ fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference], names: &Names) -> Op
             Verdict::DifferenceOnly => String::new(),
         };
         let is_known = |(i, _): &(usize, &Metric)| d.figures[*i].verdict != Verdict::DifferenceOnly;
-        let told = match d.compacted < MIN_SESSIONS && !axes.iter().all(is_known) {
-            true => format!("differ in {}, {MIN_SESSIONS} needed", fmt::sessions(d.compacted)),
+        let told = match d.compacted < needed && !axes.iter().all(is_known) {
+            true => format!("differ in {}, {needed} needed", fmt::sessions(d.compacted)),
             false => axes.iter().map(word).collect::<Vec<_>>().join(", "),
         };
         (d.compacted, format!("{} to {}: {told}", names.of_row(from), names.of_row(to)))
@@ -168,9 +173,9 @@ fn sure(pooled: &Pooled<'_>, front: &[&StrategyDifference], names: &Names) -> Op
     let tests: Vec<(usize, String)> = pairs.iter().map(tested).collect();
     let most = tests.iter().map(|(sessions, _)| *sessions).max()?;
     let told: Vec<String> = tests.into_iter().map(|(_, told)| told).collect();
-    Some(match most < MIN_SESSIONS {
+    Some(match most < needed {
         true => format!(
-            "Caution: these rows differ in {} at most; {MIN_SESSIONS} are needed to rule out chance.",
+            "Caution: these rows differ in {} at most; {needed} are needed to rule out chance.",
             fmt::sessions(most)
         ),
         false => format!("How sure, pair by pair: {}.", told.join("; ")),

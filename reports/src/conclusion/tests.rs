@@ -143,7 +143,7 @@ fn a_product_that_did_not_need_to_compact_competes() {
     let rows = [run("one", "sdk", 3.116, 83.0, 9), idle("b", 3.1), idle("c", 3.1)];
     let told = conclusions(&testing::of(rows)).remove(0);
     assert_eq!(told.front, ["b", "c"]);
-    assert_eq!(told.sentences[0], "No product needed to compact; only sdk did.");
+    assert_eq!(told.sentences[0], "No row but sdk needed to compact.");
     assert!(
         told.sentences[1].starts_with("Of 3 strategies, b = c is the cheapest and recalls most")
     );
@@ -176,7 +176,7 @@ fn a_product_that_did_not_need_to_compact_competes() {
         });
     }
     let told = sentences(&own).remove(0);
-    assert!(told.starts_with("No product needed to compact; only "), "{told}");
+    assert!(told.starts_with("No row but "), "{told}");
     let mut settings_only = own.clone();
     settings_only.runs.retain(|r| !r.strategy.given.is_empty());
     let told = sentences(&settings_only).remove(0);

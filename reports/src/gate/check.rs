@@ -205,11 +205,11 @@ impl Checks {
             };
             let outcome = if within { Outcome::Pass } else { Outcome::Fail };
             let text = format!("{metric} is {} ({word} {bound})", fmt::exact(x));
-            self.add(row, metric, outcome, text);
+            self.add(row, &format!("{metric} {word}"), outcome, text);
         }
         if unknown == products.len() {
             self.report.faults.push(format!(
-                "the {word} {bound} on {metric} checked nothing: no product has a number there"
+                "the {word} {bound} on {metric} checked nothing: no row has a number there"
             ));
         } else if unknown > 0 {
             self.report.remarks.push(format!(

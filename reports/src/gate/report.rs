@@ -22,7 +22,8 @@ pub enum Outcome {
 pub struct Check {
     /// The row: scenario × strategy, with the model where there are several.
     pub row: String,
-    /// Column of `summary.csv`, or `row` for the presence of the row itself.
+    /// Column of `summary.csv`, with `floor` or `ceiling` after it for a bound, or `row` for the presence
+    /// of the row itself.
     pub metric: String,
     pub outcome: Outcome,
     /// A sentence for people, without the row.
@@ -84,7 +85,11 @@ impl GateReport {
 
     /// Names the command and the page that show why the first failed row of these results got worse.
     pub fn next_step(&self, results: &Path) -> Option<String> {
-        let failed = self.with_outcome(Outcome::Fail).find(|c| c.metric != "row")?;
+        let mut failed = self.with_outcome(Outcome::Fail).filter(|c| c.metric != "row");
+        let first = failed.next()?;
+        let is_recall = |c: &&Check| c.metric.starts_with("recall");
+        let forgets = [first].into_iter().chain(failed).find(is_recall);
+        let failed = forgets.unwrap_or(first);
         let (scenario, label) = failed.row.split_once(" × ")?;
         // A model or a summarizer may follow.
         let label = label.split(" × ").next()?.split(" [").next()?;
@@ -94,10 +99,13 @@ impl GateReport {
         let (scenario, label) = (quoted(scenario)?, quoted(label)?);
         let page = format!("\nAll requests: {dir}/index.html");
         let page = if results.is_dir() { page } else { String::new() };
-        Some(format!(
-            "Lost facts: ctxbench explain {dir} --scenario {scenario} --strategy {label} \
-             --lost{page}"
-        ))
+        Some(match forgets {
+            Some(_) => format!(
+                "Lost facts: ctxbench explain {dir} --scenario {scenario} --strategy {label} \
+                 --lost{page}"
+            ),
+            None => format!("All figures: ctxbench report {dir} --details{page}"),
+        })
     }
 
     /// The result in one sentence.

@@ -57,7 +57,7 @@ pub(crate) struct CurvePoint {
     pub(crate) sessions: Vec<(String, f64)>,
 }
 
-const LEFT_MARGIN: i32 = 58;
+const LEFT_MARGIN: i32 = 80;
 const RIGHT_MARGIN: i32 = 14;
 const HEIGHT: i32 = 170;
 /// Gap between two panels, with the name of the lower one, pixels.

@@ -60,7 +60,10 @@ pub(super) fn draw(
         points.push(CloudPoint {
             label: names.by_label(&d.baseline).into(),
             at,
-            figures: [(at.0, x), (at.1, y)].map(|(value, metric)| metric.unit.describe(value)),
+            figures: match is_one {
+                true => [(at.0, x), (at.1, y)].map(|(value, metric)| metric.unit.describe(value)),
+                false => ["±0", "±0"].map(str::to_string),
+            },
             color: GREY,
             whole: true,
             on_front: false,

@@ -126,6 +126,16 @@ impl Figure {
     }
 }
 
+/// Returns true if two values of one session differ by too little to matter: at most a cent, or less
+/// than half a per cent or half a point.
+pub(crate) fn is_same(metric: &Metric, from: f64, to: f64) -> bool {
+    let apart = (to - from).abs();
+    match metric.unit {
+        Unit::Usd => apart <= CENT + ROUNDING || apart * 100.0 < NOTHING * from.max(to),
+        _ => apart < NOTHING,
+    }
+}
+
 /// Formats a change in the scale of a figure, with sign and unit.
 pub(super) fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
     let (text, unit) = match figure.scale {

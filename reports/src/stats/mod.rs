@@ -20,14 +20,14 @@ pub use sessions::{Differences, Heavy, StrategyDifference};
 pub use verdict::Verdict;
 
 /// Minimum number of recordings in which a row compacted, for a verdict.
-pub(crate) use verdict::MIN_SESSIONS;
+pub(crate) use verdict::{MIN_SESSIONS, sessions_needed};
 
 pub(crate) use crate::metrics::judged;
-pub(crate) use figures::CENT;
+pub(crate) use figures::{CENT, is_same};
 pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions, pair};
 pub(crate) use show::{
     HELP, NO_CHANGE, apart, bill, caption, cell, change, change_within, describe_exposure, heading,
-    interval, missing, name, position, sheet, word,
+    interval, is_apart_by_nothing, missing, name, position, sheet, word,
 };
 
 /// Number of random draws, and their seed.

@@ -108,6 +108,11 @@ pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<Strin
     })
 }
 
+/// Returns true if the difference between two rows is too small to matter, as [`apart`] tells it.
+pub(crate) fn is_apart_by_nothing(from: &Figure, to: &Figure, metric: &Metric) -> bool {
+    apart(from, to, metric).is_some_and(|told| told == NO_CHANGE)
+}
+
 /// Median change per session.
 pub(crate) fn median(figure: &Figure, metric: &Metric) -> String {
     fmt::known(figure.median, |x| format_change(figure, metric, x))

@@ -13,6 +13,18 @@ pub(crate) const MIN_SESSIONS: usize = 10;
 /// Family-wise error rate.
 pub(crate) const ALPHA: f64 = 0.05;
 
+/// Smallest number of recordings whose changes, all of one sign, give a verdict in a family of this
+/// many tests.
+pub(crate) fn sessions_needed(family: usize) -> usize {
+    let mut sessions = MIN_SESSIONS;
+    let mut p = 2.0 / (1 << sessions) as f64;
+    while p * family as f64 > ALPHA {
+        sessions += 1;
+        p /= 2.0;
+    }
+    sessions
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -182,6 +194,9 @@ mod tests {
         let family = |n| verdicts(&vec![falling(10); n], Better::Lower);
         assert_eq!(family(25), [Verdict::Better; 25]);
         assert_eq!(family(26), [Verdict::Unresolved; 26]);
+        assert_eq!((sessions_needed(25), sessions_needed(26)), (10, 11));
+        // 14 rows are 182 tests in two figures: 182 ÷ 4096 = 0.044.
+        assert_eq!(sessions_needed(182), 13);
         // Strategies without a difference do not enlarge the family.
         let mut with_idle = vec![falling(10); 25];
         with_idle.extend(vec![vec![0.0; 10]; 9]);

@@ -1,5 +1,7 @@
 //! Parses `NAME[@VERSION]=exec[{k=v,…}]:COMMAND`, a program as a strategy.
 
+use std::path::Path;
+
 use ctxbench_core::settings::{Setting, SettingKind, Settings, Value, split_pair, split_pairs};
 use ctxbench_core::strategy::Strategy;
 use ctxbench_strategies::descriptor::{
@@ -37,7 +39,19 @@ impl Product for ExecProgram {
 
     fn command(&self) -> Option<String> {
         let twice = if self.limits.twice { "{exec.twice=true}" } else { "" };
-        Some(format!("exec{twice}:{}", self.command.join(" ")))
+        Some(format!("exec{twice}:{}{}", self.command.join(" "), folder_in_repository()))
+    }
+}
+
+/// Names the working folder below the root of its repository, because a relative command is another
+/// program in another folder; empty at the root, and outside of a repository.
+fn folder_in_repository() -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let root = here.ancestors().find(|folder| folder.join(".git").exists());
+    let below = root.and_then(|root| here.strip_prefix(root).ok()).unwrap_or(Path::new(""));
+    match below.as_os_str().is_empty() {
+        true => String::new(),
+        false => format!(" (in {})", below.display()),
     }
 }
 
