@@ -18,11 +18,11 @@ pub struct Choice {
     /// Take the first N sessions, by their paths
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub limit: Option<u64>,
-    /// Take N random sessions, the same ones wherever the folder is (see --seeds, --seed)
+    /// Take N random sessions, the same ones wherever the folder is
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub sample: Option<u64>,
     /// Take the N newest sessions; those without a date count as the oldest
-    #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "sample", hide = true)]
+    #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "sample")]
     pub last: Option<u64>,
     /// Seed of the sample.
     #[arg(skip)]

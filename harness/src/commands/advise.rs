@@ -186,8 +186,12 @@ fn sessions(args: &AdviseArgs, products: &[Spec]) -> anyhow::Result<(Vec<Scenari
     let has_folder = found.iter().any(|folder| is_own(&folder));
     let is_empty = sessions.is_empty() && (args.product.is_empty() || !has_folder);
     if args.inputs.is_empty() && is_empty {
+        let selected = match (&args.since, args.min_tokens) {
+            (None, None) => "",
+            _ => " that --since and --min-tokens select",
+        };
         bail!(
-            "no sessions found to advise on{}; searched for those of{}{}\nGive a file or a folder: \
+            "no sessions found to advise on{selected}{}; searched for those of{}{}\nGive a file or a folder: \
              ctxbench advise ~/.claude/projects",
             notes(&skipped).iter().map(|l| format!("; {l}")).collect::<String>(),
             (folders::places().iter().filter(is_own))

@@ -132,7 +132,7 @@ impl Checks {
         };
         let rules = view::broken_rules(run).filter(|_| outcome == Outcome::Fail);
         let rules = rules.map_or(String::new(), |rules| format!(": {rules}"));
-        let text = format!("integrity failures {b} → {n} (allowed +0){rules}");
+        let text = format!("integrity failures {b} → {n} (no more allowed){rules}");
         self.add(new, "integrity_failures", outcome, text);
     }
 
@@ -173,7 +173,7 @@ impl Checks {
             Ordering::Greater => (Outcome::Fail, ""),
             Ordering::Less => (Outcome::Improved, ""),
             Ordering::Equal if n != Status::NotApplicable && further == Ordering::Less => {
-                (Outcome::Fail, " (allowed −0)")
+                (Outcome::Fail, " (nothing worse allowed)")
             }
             Ordering::Equal if further == Ordering::Greater => (Outcome::Improved, ""),
             Ordering::Equal if b != n => {
