@@ -254,14 +254,14 @@ fn unit(all: &[Prefix], found: &Found, counts: impl Fn(&CachedPrefix) -> bool) -
 /// What a prefix adds to the one before it: hash, tokens, breakpoint, author.
 pub(crate) type Step = (u64, u64, Option<Ttl>, Option<Role>);
 
-/// Returns the prefixes of a prompt to a model, in order.
-pub(crate) fn prefixes(model: &str, steps: impl Iterator<Item = Step>) -> Vec<Prefix> {
-    let (mut hash, mut tokens) = (tokens::content_hash(model.as_bytes()), 0);
-    let prefix = |(own, size, cache, role): Step| {
+/// Adds the prefixes of a prompt to a model, in order, after those of its beginning.
+pub(crate) fn add_prefixes(all: &mut Vec<Prefix>, model: &str, steps: impl Iterator<Item = Step>) {
+    let last = all.last().map(|last| (last.hash, last.tokens));
+    let (mut hash, mut tokens) = last.unwrap_or((tokens::content_hash(model.as_bytes()), 0));
+    all.extend(steps.map(|(own, size, cache, role)| {
         let both = u128::from(own) << 64 | u128::from(hash);
         hash = tokens::content_hash(&both.to_le_bytes());
         tokens += size;
         Prefix { hash, tokens, cache, reply: role == Some(Role::Assistant) }
-    };
-    steps.map(prefix).collect()
+    }));
 }

@@ -10,7 +10,7 @@ use ctxbench_core::tokens::Size;
 use ctxbench_core::usage::Ttl;
 use ctxbench_core::{Block, BlockKind, Draft, Part, Role};
 
-use crate::cache::{Prefix, prefixes};
+use crate::cache::{Prefix, add_prefixes};
 
 /// An item of a prompt, from one block of the request.
 #[derive(Clone, Debug)]
@@ -153,7 +153,9 @@ impl Prompt {
     pub fn prefixes(&self, by: &Counting) -> Vec<Prefix> {
         let tools = self.tools.iter().map(|t| (t.hash(), t.tokens(by), self.tools_cache, None));
         let items = self.items.iter().map(|i| (i.hash, i.tokens(by), i.cache, Some(i.role)));
-        prefixes(&self.model, tools.chain(items))
+        let mut all = Vec::new();
+        add_prefixes(&mut all, &self.model, tools.chain(items));
+        all
     }
 
     /// Returns the billed tokens of the tools and the items.

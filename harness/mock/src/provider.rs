@@ -11,7 +11,7 @@ use ctxbench_core::prelude::*;
 use ctxbench_core::request::Applied;
 use ctxbench_core::tokens::Size;
 use ctxbench_core::{Model, context_editing};
-use ctxbench_provider::wire::{self, Wire};
+use ctxbench_provider::wire::{self, LastPrompt, Wire};
 use ctxbench_provider::{Item, Prefix, Prompt, PromptCache, plain};
 use ctxbench_session::fact::Fact;
 use ctxbench_util::lru_map::LruMap;
@@ -58,6 +58,7 @@ pub struct ProviderModel {
     options: ProviderOptions,
     wire: Wire,
     caches: HashMap<Arc<str>, PromptCache>,
+    last: LastPrompt,
     replies: u64,
     threads: Threads,
     /// Tokens of the last prompt that the cache dropped when their time was over.
@@ -104,6 +105,7 @@ impl ProviderModel {
             threads: Threads::within(if options.live.is_some() { LIVE } else { usize::MAX }),
             options,
             caches: HashMap::new(),
+            last: LastPrompt::default(),
             replies: 0,
             expired: 0,
             signed: LruMap::new(MAX_SIGNED),
@@ -178,15 +180,26 @@ impl ProviderModel {
         Ok(reply)
     }
 
-    /// Returns the prefixes of the prompt of a request, if that is sent as it is.
-    fn prefixes(&self, request: &Request, model: &Model) -> Option<Vec<Prefix>> {
+    /// Passes on the prefixes of the prompt of a request, if that is sent as it is.
+    fn with_prefixes<T>(
+        &mut self,
+        request: &Request,
+        model: &Model,
+        then: impl FnOnce(&mut ProviderModel, &[Prefix]) -> T,
+    ) -> Option<T> {
         let is_edited = |b: &Block| match b.kind {
             BlockKind::Reasoning => !model.keeps_thinking,
             kind => matches!(kind, BlockKind::Compaction | BlockKind::CompactionTrigger),
         };
+        // The blocks of the last prompt were not edited.
+        let new = &request.blocks[self.last.common(request)..];
         let is_sent = request.thread.is_none() && request.server_edits.is_empty();
-        let is_sent = is_sent && !request.blocks.iter().any(|b| is_edited(b));
-        is_sent.then(|| self.wire.prefixes_of(request))
+        (is_sent && !new.iter().any(|b| is_edited(b))).then(|| {
+            let mut last = std::mem::take(&mut self.last);
+            let out = then(self, self.wire.prefixes_of(request, &mut last));
+            self.last = last;
+            out
+        })
     }
 
     fn check_size(&self, tokens: u64, model: &Model) -> Result<(), ModelError> {
@@ -359,12 +372,19 @@ impl Door for ProviderModel {
         now: Millis,
     ) -> Result<Reply, ModelError> {
         let model = self.model(&request.model.name);
-        let (all, said, stop) = match (self.prefixes(request, &model), plan) {
-            (Some(all), PlannedReply::Say { parts, stop, output }) => (all, (parts, output), stop),
+        let billed = matches!(plan, PlannedReply::Say { .. }).then(|| {
+            self.with_prefixes(request, &model, |provider, all| {
+                provider.check_size(total(all), &model)?;
+                provider.bill(all, &model, now)
+            })
+        });
+        let (billed, said, stop) = match (billed.flatten(), plan) {
+            (Some(billed), PlannedReply::Say { parts, stop, output }) => {
+                (billed, (parts, output), stop)
+            }
             (_, plan) => return self.answer(self.wire.prompt_of(request), plan, now),
         };
-        self.check_size(total(&all), &model)?;
-        let (usage, first_token) = self.bill(&all, &model, now)?;
+        let (usage, first_token) = billed?;
         let reply = finish(said, stop, usage, first_token, &model);
         let id = model.capabilities.message_threads.then(|| self.next_id());
         Ok(Reply { id, expired: self.expired, ..reply })
@@ -375,8 +395,9 @@ impl Door for ProviderModel {
         if !self.has_counting() {
             return None;
         }
-        if let Some(all) = self.prefixes(request, &self.model(&request.model.name)) {
-            return Some(total(&all));
+        let model = self.model(&request.model.name);
+        if let Some(tokens) = self.with_prefixes(request, &model, |_, all| total(all)) {
+            return Some(tokens);
         }
         let whole = Request { thread: None, ..request.clone() };
         Some(self.count_prompt(&self.wire.prompt_of(&whole)).0)

@@ -138,6 +138,8 @@ impl Author {
 #[derive(Default)]
 struct FactView {
     blocks: Vec<Arc<Block>>,
+    /// Number of blocks of each message.
+    messages: HashMap<MessageId, usize>,
     units: Vec<UnitSightings>,
     /// Best sighting of each unit.
     best: Vec<Option<Sighting>>,
@@ -177,13 +179,14 @@ impl FactView {
         }
     }
 
-    /// Adds or removes all blocks of a message.
+    /// Adds or removes all blocks of a message, which is usually one of the last.
     fn count_message(&mut self, message: MessageId, licences: &Licences, by: i32) {
-        for at in 0..self.blocks.len() {
-            if self.blocks[at].message == message {
-                let (block, carried) = (self.blocks[at].clone(), self.carried[at].clone());
-                self.count(&block, &carried, licences, by);
-            }
+        let own = self.messages.get(&message).copied().unwrap_or_default();
+        let positions = (0..self.blocks.len()).rev();
+        let positions = positions.filter(|&at| self.blocks[at].message == message);
+        for at in positions.take(own).collect::<Vec<usize>>() {
+            let (block, carried) = (self.blocks[at].clone(), self.carried[at].clone());
+            self.count(&block, &carried, licences, by);
         }
     }
 }
@@ -253,11 +256,13 @@ impl FactBook {
                 licences.give(author, arrived);
             }
             view.count(b, what, licences, 1);
+            *view.messages.entry(b.message).or_default() += 1;
         }
         let gone_blocks: Vec<_> = view.blocks.splice(gone.clone(), new.iter().cloned()).collect();
         let gone_facts: Vec<_> = view.carried.splice(gone, added).collect();
         for (b, what) in gone_blocks.iter().zip(&gone_facts) {
             view.count(b, what, licences, -1);
+            view.messages.entry(b.message).and_modify(|n| *n -= 1);
         }
     }
 

@@ -1,9 +1,40 @@
 //! Rules that every request must follow, checked on the blocks that the model would see.
 
-use ctxbench_core::context::orphans;
+use ctxbench_core::context::{Orphans, orphans};
 use ctxbench_core::prelude::*;
 use ctxbench_provider::wire::Wire;
 use ctxbench_reports::record::Rule;
+
+/// The beginning of the last request, in which every call has its result. The next request usually
+/// begins in the same way.
+#[derive(Default)]
+pub(super) struct PairedPrefix(Vec<Arc<Block>>);
+
+impl PairedPrefix {
+    /// Finds calls and results without a partner after this prefix, and extends it.
+    fn orphans_after(&mut self, blocks: &[Arc<Block>]) -> Orphans {
+        let is_kept = self.0.len() <= blocks.len()
+            && self.0.iter().zip(blocks).all(|(before, now)| Arc::ptr_eq(before, now));
+        if !is_kept {
+            self.0.clear();
+        }
+        let rest = &blocks[self.0.len()..];
+        let lost = orphans(rest);
+        if lost.results.is_empty() {
+            let (mut open, mut paired) = (0_i64, 0);
+            for (end, b) in (1..).zip(rest) {
+                open += match b.kind {
+                    BlockKind::Call if b.call.is_some() => 1,
+                    BlockKind::Output if b.call.is_some() => -1,
+                    _ => 0,
+                };
+                paired = if open == 0 { end } else { paired };
+            }
+            self.0.extend_from_slice(&rest[..paired]);
+        }
+        lost
+    }
+}
 
 /// Returns the rules that a request on this wire breaks, with details.
 pub(super) fn broken(
@@ -11,8 +42,9 @@ pub(super) fn broken(
     blocks: &[Arc<Block>],
     newest_user: Option<MessageId>,
     reasoning_in: impl Fn(MessageId) -> bool,
+    before: &mut PairedPrefix,
 ) -> Vec<(Rule, String)> {
-    let lost = orphans(blocks);
+    let lost = before.orphans_after(blocks);
     let mut out = Vec::new();
     if let Some(id) = lost.results.first() {
         out.push((
@@ -81,7 +113,8 @@ mod tests {
 
     fn rules_of(wire: &str, blocks: &[Arc<Block>], user: Option<u32>) -> Vec<Rule> {
         let wire = wire::find(wire).unwrap();
-        let broken = broken(wire, blocks, user.map(MessageId), |m| m == MessageId(1));
+        let reasoned = |m| m == MessageId(1);
+        let broken = broken(wire, blocks, user.map(MessageId), reasoned, &mut Default::default());
         broken.into_iter().map(|(r, _)| r).collect()
     }
 
@@ -109,6 +142,30 @@ mod tests {
             [Rule::Roles]
         );
         assert_eq!(rules(&[user], Some(9)), [Rule::RequestDropped]);
+    }
+
+    #[test]
+    fn a_request_after_another_is_judged_like_one_alone() {
+        let call = |id| block(BlockKind::Call, Role::Assistant, 1, Some(id));
+        let out = |id| block(BlockKind::Output, Role::Tool, 2, Some(id));
+        let user = block(BlockKind::User, Role::User, 0, None);
+        let first = [user.clone(), call("a"), call("b"), out("a"), out("b"), call("c")];
+        let with = |own: &[Arc<Block>]| [&first[..], own].concat();
+        for next in [
+            with(&[out("c"), user.clone()]),
+            with(&[user.clone()]),
+            with(&[out("c"), out("a")]),
+            with(&[out("c"), call("a"), user.clone()]),
+            first[..4].to_vec(),
+            [&first[..2], &first[3..4], &[user.clone()]].concat(),
+            [&first[..4], &[user.clone()]].concat(),
+            vec![out("b"), user],
+        ] {
+            let mut before = PairedPrefix::default();
+            before.orphans_after(&first);
+            assert_eq!(before.0.len(), 5, "the last call is open");
+            assert_eq!(before.orphans_after(&next), orphans(&next));
+        }
     }
 
     #[test]

@@ -16,12 +16,13 @@ use ctxbench_session::{Entry, RecordedUsage, Session, Surcharge};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
 use super::conversation::{Conversation, NeedContexts, SharedConversation};
+use super::integrity::{self, PairedPrefix};
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, SharedPrefix};
 use super::recall::RecallTracker;
 use super::rewinds::Rewinds;
 use super::trace::Tracer;
-use super::{compactions, exchange, integrity};
+use super::{compactions, exchange};
 use crate::scene::{Scene, Start};
 
 /// Source of the answer to a request.
@@ -51,6 +52,7 @@ pub(super) struct Observer {
     /// Number of characters that excerpts of compactions may still use.
     room: usize,
     prefix: Prefix,
+    paired: PairedPrefix,
     tracer: Option<Tracer>,
     /// Subagent of this window; `None` for the main conversation.
     pub(super) agent: Option<Arc<str>>,
@@ -102,6 +104,7 @@ impl Observer {
             rewinds: Rewinds::new(session, model.counting),
             room: exchange::WORDS,
             prefix: Prefix::default(),
+            paired: PairedPrefix::default(),
             tracer: options.trace.then(|| Tracer::new(&scenario.id, &spec.label())),
             agent: agent.map(Arc::from),
             model: (*model).clone(),
@@ -337,7 +340,8 @@ impl Observer {
         }
         let reasoned = |m| self.reasoned.contains(&m);
         let wire = wire::for_model(&self.model);
-        let broken = integrity::broken(wire, logical, self.newest_user, reasoned);
+        let before = &mut self.paired;
+        let broken = integrity::broken(wire, logical, self.newest_user, reasoned, before);
         // A provider wants only the reasoning back that it signed. Programs show other thoughts to
         // the user alone.
         let signed = |p: &Part| matches!(p, Part::Reasoning { encrypted: Some(_), .. });

@@ -5,17 +5,32 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{common_prefix, is_system, total_tokens};
+use ctxbench_core::model::Counting;
 use ctxbench_core::{Block, Request, context_editing};
 use rapidhash::RapidHashMap as HashMap;
 
-/// The newest answered request.
+/// The newest answered request. The next one usually begins like it, so sums are kept up to each block
+/// and the cost of a comparison is that of the blocks that differ.
 #[derive(Default)]
 pub(super) struct Prefix {
     blocks: Vec<Arc<Block>>,
+    /// Sums up to and including each block.
+    sums: Vec<Sums>,
+    /// The counting model of the sums.
+    counting: Counting,
     /// Hash of the tool definitions.
     tools: Option<u64>,
     /// Number of occurrences of each content hash.
     hashes: HashMap<u64, usize>,
+}
+
+/// Sums over the first blocks of a request.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    tokens: u64,
+    /// Number and tokens of the blocks of the conversation, without the system part.
+    spoken: usize,
+    spoken_tokens: u64,
 }
 
 /// Tokens of an answered prompt that the cache served.
@@ -74,19 +89,25 @@ impl Prefix {
             false => Cow::Borrowed(logical),
         };
         let head = common_prefix(&self.blocks, &sent);
+        if self.counting != *by {
+            self.counting = *by;
+            self.sums.clear();
+            self.add_sums();
+        }
         // After the first difference, the system part may differ while the conversation continues
         // unchanged.
         let spoken = |blocks: &[Arc<Block>]| -> Vec<Arc<Block>> {
             blocks.iter().filter(|b| !is_system(b)).cloned().collect()
         };
         let (shared, old_rest, new_rest) =
-            (spoken(&sent[..head]), spoken(&self.blocks[head..]), spoken(&sent[head..]));
+            (self.sums_of(head), spoken(&self.blocks[head..]), spoken(&sent[head..]));
         let further = common_prefix(&old_rest, &new_rest);
-        let first = shared.is_empty() && old_rest.is_empty();
-        let at_head = total_tokens(by, &shared);
-        let same = shared.len() + further;
+        let first = shared.spoken == 0 && old_rest.is_empty();
+        let at_head = shared.spoken_tokens;
+        let same = shared.spoken + further;
         let again = served.filter(|_| !first);
-        let again = again.map(|served| self.again(request, &sent, logical, same, served));
+        let summed = if kept { 0 } else { head };
+        let again = again.map(|served| self.again(request, (&sent, logical), summed, same, served));
         let shared = SharedPrefix {
             common: at_head + total_tokens(by, &new_rest[..further]),
             earlier_tokens: (!first).then(|| at_head + total_tokens(by, &old_rest)),
@@ -104,6 +125,8 @@ impl Prefix {
             self.tools = request.tools.as_ref().map(|t| t.hash());
             self.blocks.truncate(head);
             self.blocks.extend_from_slice(&sent[head..]);
+            self.sums.truncate(head);
+            self.add_sums();
             for b in &sent[head..] {
                 *self.hashes.entry(b.hash).or_default() += 1;
             }
@@ -111,13 +134,31 @@ impl Prefix {
         shared
     }
 
+    /// Returns the sums of the first `n` blocks.
+    fn sums_of(&self, n: usize) -> Sums {
+        n.checked_sub(1).map_or(Sums::default(), |last| self.sums[last])
+    }
+
+    /// Adds the sums of the blocks that have none yet.
+    fn add_sums(&mut self) {
+        for at in self.sums.len()..self.blocks.len() {
+            let (mut sums, b) = (self.sums_of(at), &self.blocks[at]);
+            let (own, is_spoken) = (b.tokens(&self.counting), !is_system(b));
+            sums.tokens += own;
+            sums.spoken += usize::from(is_spoken);
+            sums.spoken_tokens += if is_spoken { own } else { 0 };
+            self.sums.push(sums);
+        }
+    }
+
     /// Splits the tokens that the earlier request already had, but that the cache did not serve, by
-    /// cause. `same` = number of unchanged blocks at the beginning of the conversation.
+    /// cause. The first `summed` blocks are those of the earlier request, and the conversation begins
+    /// with `same` unchanged ones.
     fn again(
         &self,
         request: &Request,
-        sent: &[Arc<Block>],
-        logical: &[Arc<Block>],
+        (sent, logical): (&[Arc<Block>], &[Arc<Block>]),
+        summed: usize,
         same: usize,
         Served { read: served, expired }: Served,
     ) -> SharedPrefix {
@@ -135,9 +176,11 @@ impl Prefix {
         if self.tools == request.tools.as_ref().map(|t| t.hash()) {
             missed(0, tools, true);
         }
-        let mut at = tools;
-        let mut unchanged = same;
-        for (b, seen) in sent.iter().zip(logical) {
+        // What the cache served entirely was not sent again.
+        let from = self.sums[..summed].partition_point(|sums| tools + sums.tokens <= served);
+        let mut at = tools + self.sums_of(from).tokens;
+        let mut unchanged = same - self.sums_of(from).spoken;
+        for (b, seen) in sent[from..].iter().zip(&logical[from..]) {
             let begin = at;
             at += seen.tokens(by);
             let stands = is_system(b) || unchanged > 0;

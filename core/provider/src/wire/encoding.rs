@@ -2,15 +2,69 @@
 
 use std::sync::Arc;
 
+use ctxbench_core::model::Counting;
 use ctxbench_core::tokens::Size;
+use ctxbench_core::usage::Ttl;
 use ctxbench_core::{Block, BlockKind, Draft, Model, Reply, Request, Role};
 use serde_json::Value;
 
 use super::format::{Encoded, WireError, WireFormat};
 use super::plan;
 use super::slot::{BlockForm, Slot};
-use crate::cache::{Prefix, prefixes};
+use crate::cache::{Prefix, add_prefixes};
 use crate::prompt::{Item, Prompt, in_role, plain};
+
+/// The layout and the prefixes of the last request on a wire. The next one usually begins like it, so
+/// only what it adds is laid out.
+#[derive(Default)]
+pub struct LastPrompt {
+    terms: Option<Terms>,
+    blocks: Vec<Arc<Block>>,
+    breakpoints: Vec<usize>,
+    slots: Vec<Slot>,
+    prefixes: Vec<Prefix>,
+}
+
+/// What decides the layout and the prefixes besides the blocks and breakpoints: model, hash of the
+/// tools, lifetime, and whether messages stay separate.
+type Terms = (Arc<str>, Counting, Option<u64>, Ttl, bool);
+
+fn terms_of(request: &Request) -> Terms {
+    let (model, tools) = (&request.model, request.tools.as_ref().map(|t| t.hash()));
+    (model.name.clone(), model.counting, tools, request.ttl, request.keep_messages)
+}
+
+impl LastPrompt {
+    /// Returns the number of leading blocks that a request on the same terms shares.
+    pub fn common(&self, request: &Request) -> usize {
+        if self.terms.as_ref() != Some(&terms_of(request)) {
+            return 0;
+        }
+        let pairs = self.blocks.iter().zip(&request.blocks);
+        pairs.take_while(|(before, now)| Arc::ptr_eq(before, now)).count()
+    }
+
+    /// Returns the number of leading slots that a request shares. They end before a message of the
+    /// model, where a layout can begin, and no breakpoint after them marks one of them.
+    fn shared_slots(&self, request: &Request) -> usize {
+        let common = self.common(request);
+        let takes_mark = |s: &&Slot| !matches!(s.show, BlockForm::Reasoning | BlockForm::Trigger);
+        let all = || request.breakpoints.iter().chain(&self.breakpoints);
+        let is_end = |&at: &usize| {
+            let from = self.slots[at].block;
+            let before = |breakpoints: &[usize]| -> Vec<usize> {
+                breakpoints.iter().copied().filter(|b| *b < from).collect()
+            };
+            let first = self.slots[at..].iter().find(takes_mark).map(|s| s.block);
+            let marks_none = |first: usize| all().all(|b| *b < from || *b >= first);
+            self.slots[at].is_assistant()
+                && !self.slots[at - 1].is_assistant()
+                && first.is_some_and(|first| first < common && marks_none(first))
+                && before(&self.breakpoints) == before(&request.breakpoints)
+        };
+        (1..self.slots.len()).rev().find(is_end).unwrap_or(0)
+    }
+}
 
 impl WireFormat {
     pub fn encode(&'static self, request: &Request) -> Encoded {
@@ -91,17 +145,41 @@ impl WireFormat {
         }
     }
 
-    /// Returns the prefixes of [`prompt_of`](Self::prompt_of), without building the prompt.
-    pub fn prefixes_of(&'static self, request: &Request) -> Vec<Prefix> {
+    /// Returns the prefixes of [`prompt_of`](Self::prompt_of), without building the prompt. `last` is of
+    /// the same wire, and becomes that of the request.
+    pub fn prefixes_of<'a>(
+        &'static self,
+        request: &Request,
+        last: &'a mut LastPrompt,
+    ) -> &'a [Prefix] {
         let request = &*request.sent();
-        let by = &request.model.counting;
-        let tools = request.tools.iter().map(|t| (t.hash(), t.tokens(by), None, None));
-        let slots = plan::plan(self, request);
+        let (model, by) = (request.model.clone(), request.model.counting);
+        let shared = last.shared_slots(request);
+        let from = if shared == 0 { 0 } else { last.slots[shared].block };
+        let rest = Request {
+            breakpoints: request.breakpoints.iter().filter_map(|b| b.checked_sub(from)).collect(),
+            ttl: request.ttl,
+            keep_messages: request.keep_messages,
+            ..Request::new(model.clone(), request.blocks[from..].to_vec())
+        };
+        let slots = plan::plan(self, &rest);
+        let tools = request.tools.as_ref();
+        let of_tools = tools.filter(|_| from == 0).map(|t| (t.hash(), t.tokens(&by), None, None));
         let item = |s: &Slot| {
-            let (hash, size) = self.hash_and_size(s, &request.blocks[s.block]);
+            let (hash, size) = self.hash_and_size(s, &rest.blocks[s.block]);
             (hash, by.block(size), s.cache, Some(s.role))
         };
-        prefixes(&request.model.name, tools.chain(slots.iter().map(item)))
+        let kept = if shared == 0 { 0 } else { shared + usize::from(tools.is_some()) };
+        last.prefixes.truncate(kept);
+        let steps = of_tools.into_iter().chain(slots.iter().map(item));
+        add_prefixes(&mut last.prefixes, &model.name, steps);
+        last.slots.truncate(shared);
+        last.slots.extend(slots.iter().map(|s| Slot { block: s.block + from, ..*s }));
+        last.blocks.truncate(from);
+        last.blocks.extend(rest.blocks);
+        last.breakpoints.clone_from(&request.breakpoints);
+        last.terms = Some(terms_of(request));
+        &last.prefixes
     }
 
     fn item(&self, slot: &Slot, block: &Arc<Block>) -> Item {

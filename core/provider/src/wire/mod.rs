@@ -20,6 +20,7 @@ mod tests;
 
 use ctxbench_core::model::Model;
 
+pub use encoding::LastPrompt;
 pub use format::{
     Api, ApiFormat, Encoded, Endpoint, HasHeader, ReplyOptions, ResultsDue, Rules, Wire, WireError,
     WireFormat,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::prompt::Item;
 use crate::wire::openai::reported_usage;
-use crate::wire::{ALL, ResultsDue, Wire};
+use crate::wire::{ALL, LastPrompt, ResultsDue, Wire};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::model::{Counting, Model, find};
@@ -266,7 +266,17 @@ proptest! {
         prop_assert_eq!(p.tokens(&r.model.counting), r.tokens());
         let prompt = wire.prompt_of(&r);
         prop_assert_eq!(prompt.tokens(&r.model.counting), r.tokens());
-        prop_assert_eq!(wire.prefixes_of(&r), prompt.prefixes(&r.model.counting));
+        // The prefixes are the same after any request, also one that begins like it.
+        let mut last = LastPrompt::default();
+        let n = r.blocks.len();
+        for end in [n / 2, n.saturating_sub(1), n, n / 3, n] {
+            let mut part = Request { blocks: r.blocks[..end].to_vec(), ..r.clone() };
+            if end < n {
+                part.breakpoints = vec![0, end / 2, end.saturating_sub(1)];
+            }
+            let expected = wire.prompt_of(&part).prefixes(&r.model.counting);
+            prop_assert_eq!(wire.prefixes_of(&part, &mut last), expected);
+        }
         prop_assert_eq!(p.items.len(), r.blocks.len());
         prop_assert_eq!(p.tools.as_ref().map(|t| t.json.get()), r.tools.as_ref().map(|t| t.json.get()));
         // Nothing is lost or renamed, whatever the layout did with roles and order.
