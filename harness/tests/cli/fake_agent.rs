@@ -396,6 +396,18 @@ fn drive_reports_agreement_and_ranks_neither_row() {
 
 #[test]
 #[ignore = "needs python3"]
+fn drive_knows_reminders_and_context_that_moves_behind_a_result() {
+    // Both have 1,000 tokens. Our implementation shows the context once, and every reminder.
+    let (here, ..) = drive_small(("reminds", "acp", "strategy = \"reference\""), "", 0);
+    let drives = here.json("ctxbench-out/drive.json");
+    let figures = drives[0]["beside"]["figures"].as_array().unwrap();
+    let input = figures.iter().find(|f| f["what"] == "input, tokens").unwrap();
+    let [real, ours] = ["real", "ours"].map(|side| input[side].as_f64().unwrap());
+    assert!((ours / real - 1.0).abs() < 0.01, "{input}");
+}
+
+#[test]
+#[ignore = "needs python3"]
 fn drive_two_agents_with_one_implementation_give_two_rows() {
     let here = CommandFolder::new();
     let agents = ["good", "wraps"].map(|how| describe(&here, how, "acp", "strategy = \"codex\""));

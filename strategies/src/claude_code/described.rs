@@ -15,8 +15,8 @@ use ctxbench_core::block::is_fixed;
 use ctxbench_core::prelude::*;
 
 use super::rules::{
-    ClaudeCodeSettings, ClaudeCodeWords, Trim, believed, clearable, estimate, last_messages,
-    new_from,
+    ClaudeCodeSettings, ClaudeCodeWords, Conduct, Trim, believed, clearable, estimate,
+    last_messages, new_from,
 };
 use super::strategy::ClaudeCodeProgram;
 use super::summary::{Deleted, Summaries};
@@ -47,7 +47,8 @@ pub(crate) struct Wu2 {
 impl Wu2 {
     pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
         let words = ClaudeCodeWords { summary_prompt: words.wu2_prompt.clone(), ..words };
-        let asked = Summaries { settings, words, deleted: Deleted::default() };
+        let conduct = Conduct::Reported;
+        let asked = Summaries { settings, words, conduct, deleted: Deleted::default() };
         Wu2 { asked, reported: None, undo: UndoStack::default() }
     }
 

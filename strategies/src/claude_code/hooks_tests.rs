@@ -45,7 +45,13 @@ fn a_hook_after_is_shown_behind_each_summary_once() {
     let last = p.last();
     assert_eq!(
         kinds(last),
-        [BlockKind::Base, BlockKind::Summary, BlockKind::Marker, BlockKind::User]
+        [
+            BlockKind::Base,
+            BlockKind::Summary,
+            BlockKind::Marker,
+            BlockKind::Assistant,
+            BlockKind::User
+        ]
     );
     assert_eq!(&*last.blocks[2].text, "the port is 8443");
     // The second summary request shows a context with the hook's text.

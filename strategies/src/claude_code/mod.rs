@@ -33,14 +33,11 @@ use ctxbench_kit::memory::load;
 
 use crate::descriptor::{Known, Requirement};
 use described::{Wu2, three_tiers};
-use rules::{ClaudeCodeSettings, Micro};
+use rules::{ClaudeCodeSettings, ClaudeCodeWords, Conduct, Micro};
 use strategy::ClaudeCodeProgram;
 
 /// Room for a reply up to early 2026, tokens (docs/sources/claude-code.md §1.1).
 const OLDER_RESERVE: u64 = 32_000;
-/// Messages that stay in 2.1.332: a result, which stays with its call, or else a reply
-/// (docs/sources/claude-code.md §1.3).
-const TAIL: u64 = 1;
 
 pub(crate) const CLAUDE_CODE: Known = Known {
     needs: |b| {
@@ -56,19 +53,26 @@ pub(crate) const CLAUDE_CODE: Known = Known {
     },
     formats: &[persist::FORMAT],
     ..Known::new(include_str!("about.toml"), |b| {
-        let program = |settings, described| -> Box<dyn Strategy> {
-            Box::new(ClaudeCodeProgram::new(settings, b.texts(), described))
+        let program = |settings, conduct| -> Box<dyn Strategy> {
+            let mut words: ClaudeCodeWords = b.texts();
+            if conduct == Conduct::Driven && b.scale == 1.0 {
+                words.summary_prompt = words.long_prompt.clone();
+                words.lead_in = words.long_lead_in.clone();
+                words.go_on = words.long_go_on.clone();
+            }
+            Box::new(ClaudeCodeProgram::new(settings, words, conduct))
         };
         match b.version.name {
-            "2.1" => program(b.settings(), false),
-            "2.1.332" => program(ClaudeCodeSettings { keep_messages: TAIL, ..b.settings() }, false),
+            "2.1.332" => program(b.settings(), Conduct::Driven),
+            "2.1" => program(b.settings(), Conduct::Reported),
             "2.0" => {
                 let output_reserve = scale_tokens(OLDER_RESERVE, b.scale);
                 let microcompact = Micro::Count;
-                program(ClaudeCodeSettings { output_reserve, microcompact, ..b.settings() }, false)
+                let settings = ClaudeCodeSettings { output_reserve, microcompact, ..b.settings() };
+                program(settings, Conduct::Reported)
             }
             "described-001" => Box::new(Wu2::new(b.settings(), b.texts())),
-            "described-002" => program(three_tiers(b.settings()), true),
+            "described-002" => program(three_tiers(b.settings()), Conduct::ThreeTiers),
             name => unreachable!("{name} is not in about.toml"),
         }
     })

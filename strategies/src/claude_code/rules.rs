@@ -1,6 +1,6 @@
 //! Numbers and small rules of Claude Code as pure functions (docs/sources/claude-code.md §1).
 
-use ctxbench_core::compaction::tools::folded;
+use ctxbench_core::compaction::tools::{folded, is_edit, is_read};
 use ctxbench_core::prelude::*;
 use serde::Deserialize;
 
@@ -128,6 +128,10 @@ pub(crate) struct ClaudeCodeWords {
     pub(crate) summary_prompt: Arc<str>,
     pub(crate) lead_in: Arc<str>,
     pub(crate) go_on: Arc<str>,
+    pub(crate) long_prompt: Arc<str>,
+    pub(crate) long_lead_in: Arc<str>,
+    pub(crate) long_go_on: Arc<str>,
+    pub(crate) newest_follow: Arc<str>,
     pub(crate) cleared: Arc<str>,
     pub(crate) left_out: Arc<str>,
     pub(crate) memory_prompt: Arc<str>,
@@ -135,6 +139,18 @@ pub(crate) struct ClaudeCodeWords {
     pub(crate) notes_lead_in: Arc<str>,
     pub(crate) wu2_prompt: Arc<str>,
     pub(crate) cut: Arc<str>,
+}
+
+/// What a version does that no setting changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conduct {
+    /// As documented and reported to 2.1.240.
+    Reported,
+    /// As driven: 2.1.332 keeps the newest reply (docs/sources/claude-code.md §1.3).
+    Driven,
+    /// With two tiers before each request (`described.rs`). The account says nothing about a restart
+    /// and about summaries of one side of a message.
+    ThreeTiers,
 }
 
 impl ClaudeCodeSettings {
@@ -181,28 +197,12 @@ pub fn levels(s: &ClaudeCodeSettings, window: u64, max_output: u64) -> Levels {
     Levels { effective, compact, warning: compact.saturating_sub(s.warning_distance) }
 }
 
-/// Names of tools of which old results may be cleared, without separators and in lower case.
-const COMPACTABLE: [&str; 13] = [
-    "read",
-    "readfile",
-    "view",
-    "viewfile",
-    "bash",
-    "shell",
-    "grep",
-    "glob",
-    "edit",
-    "editfile",
-    "multiedit",
-    "write",
-    "writefile",
-];
-
 /// Returns whether old results of a tool may be cleared. This is allowed for results that can be
 /// requested again or have an effect on disk (docs/sources/claude-code.md §1.2, grade C).
 pub fn is_compactable(name: &str) -> bool {
     let f = folded(name);
-    COMPACTABLE.contains(&&*f) || f.starts_with("web")
+    let is_shell_or_search = matches!(&*f, "bash" | "shell" | "grep" | "glob");
+    is_read(name) || is_edit(name) || is_shell_or_search || f.starts_with("web")
 }
 
 fn may_be_cleared(b: &Block) -> bool {
@@ -259,10 +259,6 @@ pub fn too_much(blocks: &[Arc<Block>], from: usize, most: u64) -> Vec<usize> {
     gone
 }
 
-fn is_read(tool: &str) -> bool {
-    matches!(folded(tool).as_str(), "read" | "readfile")
-}
-
 /// Returns the index after the last summary and its restored blocks. Nothing before it stays
 /// verbatim.
 fn after_summary(history: &[Arc<Block>]) -> usize {
@@ -279,6 +275,14 @@ pub fn last_messages(history: &[Arc<Block>], n: usize) -> usize {
     let Some(last) = n.checked_sub(1) else { return history.len() };
     let first = (0..history.len()).rev().filter(begins).nth(last).unwrap_or(0);
     whole_from(history, first).max(after_summary(history))
+}
+
+/// Returns the index of the first block of the newest reply, but never before the end of a summary.
+pub fn newest_reply(history: &[Arc<Block>]) -> usize {
+    let Some(at) = history.iter().rposition(|b| is_reply(b)) else { return after_summary(history) };
+    let is_earlier = |b: &Arc<Block>| b.message != history[at].message;
+    let earlier = history[..at].iter().rposition(is_earlier);
+    earlier.map_or(0, |i| i + 1).max(after_summary(history))
 }
 
 /// Returns the last position up to `at` where a cut does not separate a call from its result.

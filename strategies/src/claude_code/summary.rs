@@ -12,13 +12,15 @@ use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
 use super::rules::{
-    CacheTtl, ClaudeCodeSettings, ClaudeCodeWords, Trim, estimate, excess, kept_summary, tail_start,
+    CacheTtl, ClaudeCodeSettings, ClaudeCodeWords, Conduct, Trim, estimate, excess, kept_summary,
+    tail_start,
 };
 
 /// Summary requests with the texts and limits of the settings.
 pub(crate) struct Summaries {
     pub settings: ClaudeCodeSettings,
     pub words: ClaudeCodeWords,
+    pub conduct: Conduct,
     /// Results that the provider removes from the prefix.
     pub deleted: Deleted,
 }
@@ -46,12 +48,13 @@ impl Summaries {
     /// Builds a request with these blocks, of which the last is the instruction.
     fn request(&self, s: &Engine, phase: Phase, blocks: &[Arc<Block>]) -> Request {
         let (blocks, server_edits) = self.deleted.as_sent(blocks);
-        Request {
-            max_tokens: Some(self.settings.summary_max_tokens),
-            ttl: self.ttl(s),
-            server_edits,
-            ..s.summary_request(phase, blocks, true)
+        let mut request = s.summary_request(phase, blocks, true);
+        if self.conduct == Conduct::Driven {
+            // The instruction and the message that it stands in are not cached.
+            request.breakpoints.pop();
         }
+        let max_tokens = Some(self.settings.summary_max_tokens);
+        Request { max_tokens, ttl: self.ttl(s), server_edits, ..request }
     }
 
     /// Returns the instruction with the user's additions from `/compact`.
@@ -111,7 +114,11 @@ impl Summaries {
     }
 
     pub fn block(&self, s: &mut Engine, text: &str, replaced: &[Arc<Block>]) -> Arc<Block> {
-        let text = format!("{}\n\n{text}\n\n{}", self.words.lead_in, self.words.go_on);
+        let mut text = format!("{}\n\n{text}\n\n{}", self.words.lead_in, self.words.go_on);
+        if self.conduct == Conduct::Driven {
+            text.push_str("\n\n");
+            text.push_str(&self.words.newest_follow);
+        }
         s.synthetic(BlockKind::Summary, Role::User, text, origins(replaced))
     }
 }

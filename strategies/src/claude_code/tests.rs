@@ -1,5 +1,5 @@
 use ctxbench_core::block::BlockKind::{
-    Assistant, Base, Call, Context, File, Output, Summary, User,
+    Assistant, Base, Call, Context, File, Output, Summary, SummaryPrompt, User,
 };
 use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
@@ -69,7 +69,7 @@ fn the_summary_rides_the_warm_prefix_and_files_come_back() {
     let answer = "<analysis>thinking</analysis>\n<summary>\nTHE SUMMARY\n</summary>";
     let script =
         reading(&[30, 900, 700]).summaries(vec![text_answer(answer)]).memory(vec!["CLAUDE.md"]);
-    let p = play("claude-code", script.scaled(0.01));
+    let p = play("claude-code@2.1", script.scaled(0.01));
     assert_eq!(p.compactions(), ["compact"]);
     let at = p.requests.iter().position(|r| r.purpose == Purpose::Summary).unwrap();
     let (before, asked, after) = (&p.requests[at - 1], &p.requests[at], &p.requests[at + 1]);
@@ -103,7 +103,7 @@ fn a_manual_compaction_takes_instructions() {
     let asked = p.summaries();
     assert!(asked[0].blocks.last().unwrap().text.ends_with("keep the port"));
     assert_eq!((asked[0].phase, asked[0].ttl), (Some(Phase::StandaloneTurn), Ttl::OneHour));
-    assert_eq!(kinds(p.last()), [Base, Summary, User]);
+    assert_eq!(kinds(p.last()), [Base, Summary, Assistant, User]);
     // With nothing to compact, no request is sent.
     let p = play("claude-code", Script::new(vec![compact()], vec![]));
     assert!(p.requests.is_empty());
@@ -119,7 +119,7 @@ fn refused_twice() -> Script {
 
 #[test]
 fn an_overflow_leaves_the_oldest_part_out() {
-    let p = play("claude-code", refused_twice());
+    let p = play("claude-code@2.1", refused_twice());
     assert_eq!(p.failures(), Vec::<&str>::new());
     let asked = p.summaries();
     assert_eq!(asked.len(), 2);
@@ -232,7 +232,7 @@ fn a_summary_request_names_the_deleted_results_too() {
 
 #[test]
 fn trimming_the_tail_keeps_prefix_and_last_request() {
-    let p = play("claude-code:trim=tail", refused_twice());
+    let p = play("claude-code@2.1:trim=tail", refused_twice());
     let asked = p.summaries();
     let refused = &p.requests[3];
     for a in &asked {
@@ -384,9 +384,48 @@ fn messages_stay_behind_the_summary_if_told() {
         let p = play(spec, Script::new(actions, ["a", "b", "c"].map(text_answer).into()));
         outline(p.last()).split_off(2)
     };
-    assert_eq!(last("claude-code"), ["User:third"]);
-    assert_eq!(last("claude-code@2.1.332"), ["Assistant:b", "User:third"]);
-    assert_eq!(last("claude-code:keep_messages=2"), ["User:second", "Assistant:b", "User:third"]);
+    assert_eq!(last("claude-code"), ["Assistant:b", "User:third"]);
+    assert_eq!(last("claude-code@2.1"), ["User:third"]);
+    let two = last("claude-code@2.1:keep_messages=2");
+    assert_eq!(two, ["User:second", "Assistant:b", "User:third"]);
+}
+
+/// Returns the summary request, and the one before and after it.
+fn around(p: &Played) -> [&Request; 3] {
+    let at = p.requests.iter().position(|r| r.purpose == Purpose::Summary).unwrap();
+    [at - 1, at, at + 1].map(|i| &p.requests[i])
+}
+
+#[test]
+fn from_the_second_reply_of_a_turn_on_the_newest_is_not_summarised() {
+    // docs/sources/claude-code.md §1.3: the previous request and the instruction.
+    let p = play("claude-code", reading(&[30, 900, 700]).scaled(0.01));
+    let [before, asked, after] = around(&p);
+    assert_eq!(asked.blocks.len(), before.blocks.len() + 1);
+    assert!(is_prefix(&before.blocks, &asked.blocks));
+    assert_eq!(kinds(after)[after.blocks.len() - 3..], [Assistant, Call, Output]);
+    // The marker is on the last message but one: the call before the results and the instruction.
+    let marked = |r: &Request| r.breakpoints.iter().map(|&i| r.blocks[i].kind).collect::<Vec<_>>();
+    assert_eq!(marked(asked), [Base, Call]);
+    assert_eq!(marked(before), [Base, Output], "a request of the work marks its end only");
+    let p = play("claude-code@2.1", reading(&[30, 900, 700]).scaled(0.01));
+    assert_eq!(kinds(around(&p)[1]).iter().filter(|k| **k == Output).count(), 3, "all of it");
+}
+
+#[test]
+fn at_the_beginning_of_a_turn_the_newest_reply_is_summarised_and_stays() {
+    // docs/sources/claude-code.md §1.3: without a new message of the user.
+    let first = play("claude-code", reading(&[1_700, 10]).scaled(0.01));
+    let script = go(vec![text_answer(&"word ".repeat(1_700))]);
+    let next = play("claude-code", script.then([user("n", "on")], [text_answer("b")]).scaled(0.01));
+    for (p, sees, stays) in [
+        (&first, [Call, Output, SummaryPrompt], vec![Assistant, Call, Output]),
+        (&next, [User, Assistant, SummaryPrompt], vec![Assistant, User]),
+    ] {
+        let [_, asked, after] = around(p);
+        assert_eq!(kinds(asked)[asked.blocks.len() - 3..], sees);
+        assert_eq!(kinds(after)[after.blocks.len() - stays.len()..], stays);
+    }
 }
 
 #[test]

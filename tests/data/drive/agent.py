@@ -23,6 +23,7 @@ import urllib.request
 HOW, URL, DELIVER, FOLDER = sys.argv[1:5]
 WINDOW_FULL = "x y " * 200_000
 OWN_WORDS = "The secret prompt of the fake agent"
+LONG = 500 if HOW == "reminds" else 0
 
 
 def note(name, text):
@@ -59,7 +60,7 @@ class Agent:
     def context(self):
         return [
             message("developer", f"{OWN_WORDS}: permissions.", f"{OWN_WORDS}: tools."),
-            message("user", f"{OWN_WORDS}: the environment."),
+            message("user", f"{OWN_WORDS}: the environment{' is large' * LONG}."),
         ]
 
     def post(self, items, tools, phase=None, model="gpt-5.5", alone=False):
@@ -114,6 +115,11 @@ class Agent:
         # What an agent puts around an output is another every time.
         mark = os.urandom(3).hex() if HOW == "wraps" else "a1b2c3"
         text = f"Chunk ID: {mark}\nOutput of its own:\n{text}"
+        if HOW == "reminds":
+            # As Claude Code after a compaction: the context moves behind a result.
+            environment = self.context()[1]
+            self.items.remove(environment)
+            text += "\n" + environment["content"][0]["text"]
         return {"type": "function_call_output", "call_id": call["call_id"], "output": text}
 
     def at_once(self, count):
@@ -242,6 +248,8 @@ class Agent:
             self.never_minds()
         if HOW == "aside":
             self.post(self.items + [message("user", f"{OWN_WORDS}: name it.")], True)
+        if HOW == "reminds":
+            self.items.append(message("user", f"{OWN_WORDS}: enough{' is left' * LONG}."))
         self.said.append(words)
         self.items.append(message("user", words))
         self.work()

@@ -40,6 +40,7 @@ pub(super) fn observed(driven: &Driven, extent: Extent) -> Session {
     out.entries = prefix(driven);
     out.facts.iter_mut().for_each(|f| f.arises = arises(plan, f));
     let shown = outputs(exchanges);
+    let context = context_texts(driven);
     let replies: HashMap<&str, &Planned> =
         plan.moves.iter().flat_map(|m| &m.replies).map(|r| (&*r.key, r)).collect();
     let mut messages = user_messages(driven);
@@ -49,10 +50,10 @@ pub(super) fn observed(driven: &Driven, extent: Extent) -> Session {
         match e {
             Entry::User(_) if extent == Extent::UpToTheEnd && left == 0 => break,
             Entry::User(u) if u.agent.is_none() => {
-                let text = std::mem::take(&mut fresh).then(|| messages.next()).flatten();
-                out.entries.extend(text.map(|text| {
-                    let (id, text) = (u.id.clone(), Some(text.into()));
-                    Entry::User(UserEntry { id, at: u.at, text, ..Default::default() })
+                let parts = std::mem::take(&mut fresh).then(|| messages.next()).flatten();
+                out.entries.extend(parts.map(|parts| {
+                    let (id, parts) = (u.id.clone(), Some(parts));
+                    Entry::User(UserEntry { id, at: u.at, parts, ..Default::default() })
                 }));
             }
             Entry::Assistant(a) if a.agent.is_none() => {
@@ -68,7 +69,8 @@ pub(super) fn observed(driven: &Driven, extent: Extent) -> Session {
                 a.calls.clear();
                 a.parts = Some(reply.parts.clone());
                 out.entries.push(Entry::Assistant(a));
-                out.entries.extend(reply.parts.iter().filter_map(|p| result(p, plan, &shown)));
+                let results = reply.parts.iter().filter_map(|p| result(p, plan, &shown, &context));
+                out.entries.extend(results);
             }
             Entry::Fact(f) => {
                 out.entries.push(Entry::Fact(Fact { arises: arises(plan, f), ..f.clone() }));
@@ -91,11 +93,20 @@ fn arises(plan: &DrivePlan, fact: &Fact) -> String {
     reply.map_or(&*fact.arises, |r| &*r.key).to_string()
 }
 
-/// Returns the result of a call as the agent sent it, else the output of the tool.
-fn result(part: &Part, plan: &DrivePlan, shown: &HashMap<&str, &Item>) -> Option<Entry> {
+/// Returns the result of a call as the agent sent it, else the output of the tool. An agent may repeat
+/// its context behind a result after a compaction; our implementation shows it anyway.
+fn result(
+    part: &Part,
+    plan: &DrivePlan,
+    shown: &HashMap<&str, &Item>,
+    context: &[&str],
+) -> Option<Entry> {
     let Part::Call(call) = part else { return None };
     let (output, is_error) = match shown.get(&*call.id) {
-        Some(item) => (item.text.clone(), item.is_error),
+        Some(item) => {
+            let without = |text: String, again: &&str| text.replace(again, "");
+            (context.iter().fold(item.text.to_string(), without).into(), item.is_error)
+        }
         None => (plan.printed(&call.id).unwrap_or_default().into(), false),
     };
     Some(Entry::Tool(ctxbench_session::ToolEntry {
@@ -118,6 +129,20 @@ fn outputs(exchanges: &[Exchange]) -> HashMap<&str, &Item> {
     all
 }
 
+/// Returns the texts of its context, which it may send again after a compaction.
+fn context_texts(driven: &Driven) -> Vec<&str> {
+    let head = head(driven).map_or(&[][..], |(_, head)| head);
+    let context = head.iter().filter(|i| i.role == Role::User && !is_of_messages(i, driven));
+    context.map(|i| i.text().trim()).filter(|t| !t.is_empty()).collect()
+}
+
+/// Returns whether the agent adds this text to each message of the user: a request shows it again.
+fn is_of_messages(item: &Item, driven: &Driven) -> bool {
+    let is_same = |i: &&Item| i.role == item.role && i.text().trim() == item.text().trim();
+    let shows_again = |p: &Prompt| p.items.iter().filter(is_same).count() > 1;
+    item.role == Role::User && work(&driven.exchanges).any(|(_, p)| shows_again(p))
+}
+
 /// Returns the fixed part of its requests, block by block: everything before the first message of
 /// the user, and a different system prompt of its summaries.
 pub(super) fn fixed(driven: &Driven) -> Fixed {
@@ -135,7 +160,8 @@ pub(super) fn fixed(driven: &Driven) -> Fixed {
     let same = |p: &Prompt| p.items.iter().zip(head).take_while(|(a, b)| a.hash == b.hash).count();
     let common = || work(exchanges).map(|(_, p)| same(p)).min().unwrap_or_default();
     let base = if examples { common() } else { base };
-    let context = if examples { &[] } else { &head[base..] };
+    let context = head[base..].iter().filter(|i| !examples && !is_of_messages(i, driven));
+    let context = context.map(|i| block(BlockKind::Context, i)).collect();
     let summary = exchanges.iter().find(|e| e.purpose == Purpose::Summary);
     let asks = summary.and_then(|e| e.prompt.as_ref()).map_or(&[][..], |p| &p.items);
     let asks = &asks[..asks.iter().take_while(|i| instructs(i)).count()];
@@ -143,7 +169,7 @@ pub(super) fn fixed(driven: &Driven) -> Fixed {
     Fixed {
         summary_base: if same { vec![] } else { blocks(BlockKind::Base, asks) },
         base: blocks(BlockKind::Base, &head[..base]),
-        context: blocks(BlockKind::Context, context),
+        context,
         reminder: reminder(driven),
         tools: first.tools.clone(),
         ..Fixed::default()
@@ -153,25 +179,34 @@ pub(super) fn fixed(driven: &Driven) -> Fixed {
 /// Returns the text that the agent adds only to the newest message of the user.
 fn reminder(driven: &Driven) -> Option<Arc<str>> {
     let MessageForms { words, first, later } = message_forms(driven).next()?;
-    let after = |text: &'_ str| Some(text.split_once(words.trim())?.1.trim().to_string());
+    let after =
+        |texts: Vec<&str>| Some(texts.last()?.split_once(words.trim())?.1.trim().to_string());
     let (first, later) = (after(first?)?, after(later?)?);
     (!first.is_empty() && later.is_empty()).then(|| first.into())
 }
 
-/// A message of the user, and the item with it in requests.
+/// A message of the user, and its texts in requests: those that the agent adds before it, and it.
 struct MessageForms<'a> {
     words: &'a str,
     /// In the first request of its move.
-    first: Option<&'a str>,
+    first: Option<Vec<&'a str>>,
     /// In the first request of a later move.
-    later: Option<&'a str>,
+    later: Option<Vec<&'a str>>,
 }
 
 fn message_forms<'a>(driven: &'a Driven) -> impl Iterator<Item = MessageForms<'a>> {
-    driven.plan.messages().map(move |(i, words)| {
+    let context = context_texts(driven);
+    driven.plan.messages().enumerate().map(move |(nth, (i, words))| {
         let of = |(_, p): (_, &'a Prompt)| {
-            let item = p.items.iter().rev().find(|item| contains_message(item, words));
-            item.map(Item::text)
+            let (until, from) =
+                p.items.split_at(p.items.iter().rposition(|item| contains_message(item, words))?);
+            let reply = until.iter().rposition(|i| i.role != Role::User || !i.is_text());
+            // Before the first message is the system prompt, before others what a compaction left.
+            let reply = reply.filter(|&i| nth == 0 || until[i].role == Role::Assistant);
+            let added =
+                until[reply.map_or(until.len(), |i| i + 1)..].iter().map(|i| i.text().trim());
+            let added = added.filter(|text| !context.contains(text));
+            Some(added.chain([from[0].text()]).collect())
         };
         let first = work(&driven.exchanges).find(|(e, _)| e.step == i).and_then(of);
         let later = work(&driven.exchanges).filter(|(e, _)| e.step > i).find_map(of);
@@ -181,11 +216,12 @@ fn message_forms<'a>(driven: &'a Driven) -> impl Iterator<Item = MessageForms<'a
 
 /// Returns the messages of the user as later requests show them. Text that an agent adds only to the
 /// newest message, such as a reminder, is left out.
-fn user_messages(driven: &Driven) -> impl Iterator<Item = &str> {
+fn user_messages(driven: &Driven) -> impl Iterator<Item = Vec<Part>> {
     let forms: Vec<MessageForms<'_>> = message_forms(driven).collect();
     let passing = forms.iter().any(|f| f.later.is_some() && f.first != f.later);
     forms.into_iter().map(move |MessageForms { words, first, later }| {
-        later.or(first.filter(|_| !passing)).unwrap_or(words)
+        let texts = later.or(first.filter(|_| !passing)).unwrap_or_else(|| vec![words]);
+        texts.into_iter().map(|t| Part::Text(t.into())).collect()
     })
 }
 

@@ -79,9 +79,10 @@ impl ClaudeCodeProgram {
             return;
         }
         let done = match written {
-            Some(written) => self
-                .install_summary(s, Phase::Background, &written, fixed, &history, self.keep())
-                .is_ok(),
+            Some(written) => {
+                let kept = self.tail_start(&history, None);
+                self.install_summary(s, Phase::Background, &written, fixed, &history, kept).is_ok()
+            }
             None => false,
         };
         self.state.failures = if done { 0 } else { self.state.failures + 1 };
@@ -101,7 +102,7 @@ impl ClaudeCodeProgram {
             return;
         }
         s.trigger("resume_offer", believed, least);
-        let keep = self.asked.settings.resume_keep_messages as usize;
+        let keep = Some(self.asked.settings.resume_keep_messages as usize);
         // After a failure the whole conversation stays, as if the user had chosen that.
         let _ = self.compaction(s, Phase::StandaloneTurn, None, None, keep).await;
     }

@@ -7,8 +7,8 @@ use ctxbench_core::prelude::*;
 
 use super::restore::{OF_FOLDERS, cut_indexes, restored};
 use super::rules::{
-    ClaudeCodeSettings, ClaudeCodeWords, Levels, Micro, Trigger, believed, clearable, estimate,
-    excess, is_too_long, last_messages, levels, new_from, too_much,
+    ClaudeCodeSettings, ClaudeCodeWords, Conduct, Levels, Micro, Trigger, believed, clearable,
+    estimate, excess, is_too_long, last_messages, levels, new_from, newest_reply, too_much,
 };
 use super::summary::{Deleted, FinishedSummary, Prepared, SessionMemory, Summaries};
 use crate::scoped::Scoped;
@@ -25,9 +25,6 @@ const RIGHT_AFTER: u32 = 1;
 const QUOTED: usize = 80;
 
 pub(crate) struct ClaudeCodeProgram {
-    /// True for the account with two tiers before each request (`described.rs`). It says nothing about
-    /// a restart and about summaries of one side of a message.
-    described: bool,
     pub asked: Summaries,
     pub memory: SessionMemory,
     pub state: ProgramState,
@@ -44,6 +41,8 @@ pub(crate) struct ProgramState {
     pub failures: u64,
     /// Number of replies since the last automatic compaction.
     since: Option<u32>,
+    /// Number of replies since the last message of the user.
+    in_turn: u32,
     /// Number of successive compactions that came right after another one.
     refills: u64,
     /// Views to restore when a rewind crosses a compaction (docs/sources/claude-code.md §1.5).
@@ -63,12 +62,11 @@ fn to_file(d: &mut Draft) {
 }
 
 impl ClaudeCodeProgram {
-    pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords, described: bool) -> Self {
+    pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords, conduct: Conduct) -> Self {
         ClaudeCodeProgram {
-            asked: Summaries { settings, words, deleted: Deleted::default() },
+            asked: Summaries { settings, words, conduct, deleted: Deleted::default() },
             memory: SessionMemory::default(),
             state: ProgramState::default(),
-            described,
         }
     }
 
@@ -88,9 +86,14 @@ impl ClaudeCodeProgram {
         believed(s, self.state.reported)
     }
 
-    /// Returns the number of newest messages that a compaction keeps unchanged.
-    pub fn keep(&self) -> usize {
-        self.settings().keep_messages as usize
+    /// Returns where the part begins that stays after a summary: the newest `keep` messages, or without
+    /// a number what the version keeps.
+    fn tail_start(&self, history: &[Arc<Block>], keep: Option<usize>) -> usize {
+        match (keep, self.asked.conduct) {
+            (Some(n), _) => last_messages(history, n),
+            (None, Conduct::Driven) => newest_reply(history),
+            (None, _) => last_messages(history, self.settings().keep_messages as usize),
+        }
     }
 
     pub fn gave_up(&self) -> bool {
@@ -164,17 +167,17 @@ impl ClaudeCodeProgram {
 
     /// Runs a compaction: a summary request over the same prefix, followed by a view of the
     /// summary, recent files and the verbatim tail. `over` = tokens by which the provider found the
-    /// prompt too large; `keep` = number of newest messages that stay.
+    /// prompt too large; `keep` = number of newest messages that stay, if not what the version keeps.
     async fn compaction(
         &mut self,
         s: &mut Engine,
         phase: Phase,
         extra: Option<&str>,
         over: Option<u64>,
-        keep: usize,
+        keep: Option<usize>,
     ) -> Result<(), String> {
         let (fixed, history) = self.split_fixed(s);
-        let kept = last_messages(&history, keep);
+        let kept = self.tail_start(&history, keep);
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
@@ -190,14 +193,27 @@ impl ClaudeCodeProgram {
         let written = match ready {
             Some(written) => written,
             None => {
-                let shown = (&fixed[..], &history[..]);
+                let shown = (&fixed[..], &history[..self.summary_end(&history, kept)]);
                 self.asked.ask(s, phase, extra.as_deref(), over, shown).await?
             }
         };
-        self.install_summary(s, phase, &written, fixed, &history, keep)
+        self.install_summary(s, phase, &written, fixed, &history, kept)
     }
 
-    /// Replaces the summarised blocks by the summary; the newest `keep` messages stay verbatim.
+    /// Returns the end of the part of the history that a summary request shows. In 2.1.332 the request
+    /// is the previous one with the instruction from the second reply of a turn on. Before that, it
+    /// also shows the newest reply with its results (docs/sources/claude-code.md §1.3).
+    fn summary_end(&self, history: &[Arc<Block>], kept: usize) -> usize {
+        match (self.asked.conduct, self.state.in_turn) {
+            (Conduct::Driven, 2..) => kept,
+            (Conduct::Driven, _) => {
+                history.iter().rposition(|b| b.kind != BlockKind::User).map_or(0, |i| i + 1)
+            }
+            _ => history.len(),
+        }
+    }
+
+    /// Replaces the summarised blocks by the summary; those from `kept` on stay verbatim.
     pub fn install_summary(
         &mut self,
         s: &mut Engine,
@@ -205,9 +221,8 @@ impl ClaudeCodeProgram {
         written: &FinishedSummary,
         fixed: Vec<Arc<Block>>,
         history: &[Arc<Block>],
-        keep: usize,
+        kept: usize,
     ) -> Result<(), String> {
-        let kept = last_messages(history, keep);
         let (gone, tail) = history.split_at(kept.min(written.upto));
         let summary = self.asked.block(s, &written.text, gone);
         let mut restored = restored(self.settings(), s, tail);
@@ -273,7 +288,7 @@ impl ClaudeCodeProgram {
             ));
         }
         let done = match self.replaced_by_notes(s, limit).await {
-            Ok(false) => self.compaction(s, Phase::MidTurn, None, None, self.keep()).await,
+            Ok(false) => self.compaction(s, Phase::MidTurn, None, None, None).await,
             done => done.map(|_| ()),
         };
         // After a failure the request is sent unchanged, because the provider may still accept it.
@@ -365,7 +380,7 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
-        if self.described {
+        if self.asked.conduct == Conduct::ThreeTiers {
             return;
         }
         // Background requests ended with the program.
@@ -376,12 +391,13 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.state.in_turn = 0;
         self.pause_ends(s).await;
         Flow::Proceed
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        if self.described {
+        if self.asked.conduct == Conduct::ThreeTiers {
             self.run_light_tiers(s);
         }
         let levels = self.levels(s);
@@ -411,13 +427,19 @@ impl Strategy for ClaudeCodeProgram {
 
     fn request(&mut self, s: &Engine) -> Request {
         let (blocks, server_edits) = self.asked.deleted.as_sent(s.context.blocks());
-        Request { ttl: self.asked.ttl(s), blocks, server_edits, ..s.sample_request() }
+        let mut request = s.sample_request();
+        if self.asked.conduct == Conduct::Driven && request.breakpoints.len() > 2 {
+            // Of the messages, only the last one ends at a breakpoint.
+            request.breakpoints.remove(1);
+        }
+        Request { ttl: self.asked.ttl(s), blocks, server_edits, ..request }
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.state.reported = Some(reply.usage.prompt() + reply.usage.output);
         self.state.last_reply = Some(s.now());
         self.state.since = self.state.since.map(|n| n + 1);
+        self.state.in_turn += 1;
         ReplyFlow::Proceed
     }
 
@@ -450,7 +472,7 @@ impl Strategy for ClaudeCodeProgram {
         }
         s.trigger("provider_overflow", self.believed(s), s.model.window);
         let over = excess(&e.message);
-        let done = self.compaction(s, Phase::MidTurn, None, over, self.keep()).await;
+        let done = self.compaction(s, Phase::MidTurn, None, over, None).await;
         self.count_outcome(done.is_ok());
         match done {
             Ok(()) => Flow::Again,
@@ -487,7 +509,7 @@ impl Strategy for ClaudeCodeProgram {
         mode: RewindMode,
         instructions: Option<&str>,
     ) -> Result<bool, Unsupported> {
-        if self.described {
+        if self.asked.conduct == Conduct::ThreeTiers {
             return Err(Unsupported);
         }
         Ok(self.summarise_side(s, to, mode, instructions).await.is_ok())
@@ -500,7 +522,7 @@ impl Strategy for ClaudeCodeProgram {
         }
         // A failed manual compaction changes nothing and is shown to the user.
         let phase = Phase::StandaloneTurn;
-        if self.compaction(s, phase, instructions, None, self.keep()).await.is_ok() {
+        if self.compaction(s, phase, instructions, None, None).await.is_ok() {
             (self.state.failures, self.state.refills, self.state.since) = (0, 0, None);
         }
         Ok(())
