@@ -109,8 +109,37 @@ def pairs_near(around):
     return {pair for side in around.split("\n", 1) for pair, _ in neighbors(side)}
 
 
-def usage(recorded):
-    return {pair for text in recorded for pair, has_short in neighbors(text) if has_short}
+class Usage:
+    """The usual pairs of the recorded texts, and their lines."""
+
+    def __init__(self, recorded):
+        self.pairs = {p for text in recorded for p, has_short in neighbors(text) if has_short}
+        self.lines = {plain(line) for text in recorded for line in text.splitlines()}
+
+    def copies(self, line):
+        return len(plain(line).split()) >= 3 and plain(line) in self.lines
+
+    def reads_like(self, pairs):
+        usual = len(pairs & self.pairs)
+        return usual and usual >= 0.15 * min(len(self.pairs) / 20_000, 1) * len(pairs)
+
+    def statements(self, form):
+        """The parts of a text that can state a fact without literals: copied lines and sentences."""
+        out = "".join(folded(line) + "\n" for line in form.text.splitlines() if self.copies(line))
+        at, text, size = 0, form.folded, len(form.folded.encode())
+        for end in range(100, size + 100, 100):
+            part = text.encode()[at:end].decode(errors="ignore")
+            end = at + len(part.encode())
+            middle = len(text.encode()[: (at + end) // 2].decode(errors="ignore"))
+            said = self.reads_like(pairs_near(near(text, middle, 0))) and not crowded(text, middle)
+            out += part if said else "\n"
+            at = end
+        return Text(out)
+
+
+def plain(line):
+    """A line without its number and bullet."""
+    return re.sub(r"^[0-9]*[→\t|:-]*", "", line.lstrip()).lstrip().lstrip("-* ").rstrip()
 
 
 @functools.cache
@@ -134,8 +163,8 @@ def crowded(text, at):
 class Showings:
     """Where the recorded texts show a literal, and whether another text says it."""
 
-    def __init__(self, literal, recorded, usual):
-        self.literal, self.places, self.usual = folded(literal), [], usual
+    def __init__(self, literal, recorded, usage):
+        self.literal, self.places, self.usage = folded(literal), [], usage
         self.is_statement = len(literal.split()) > 1
         for text in recorded:
             at = text.find(literal)
@@ -165,7 +194,12 @@ class Showings:
         ats = [m.start() for m in re.finditer(f"(?={re.escape(self.literal)})", text)]
         if not self.places or not ats:
             return True
-        return any(self.said_at(text, at) for at in ats[:32]) or self.alone_in(raw)
+        copied = (folded(line) for line in raw.splitlines() if self.usage.copies(line))
+        return (
+            any(self.said_at(text, at) for at in ats[:32])
+            or self.alone_in(raw)
+            or any(self.literal in line for line in copied)
+        )
 
     def said_at(self, text, at):
         end = at + len(self.literal)
@@ -174,8 +208,7 @@ class Showings:
                 return False
         around = near(text, at, len(self.literal))
         found, pairs = words(around), pairs_near(around)
-        usual = len(pairs & self.usual)
-        sentence = usual and usual >= 0.15 * min(len(self.usual) / 20_000, 1) * len(pairs)
+        sentence = self.usage.reads_like(pairs)
         full = crowded(text, at)
         return self.is_statement or any(
             sentence and (not full or line <= found) and len(line & found) >= min(2, (len(line) + 1) // 2)
@@ -227,9 +260,9 @@ class Window:
         self.session, self.texts = session, texts
         self.forms, self.recorded = {}, set(session.recorded)
         self.units = {(f["id"], n): (f, u) for f in session.facts for n, u in enumerate(units(f))}
-        usual = usage(session.recorded)
+        self.usage = Usage(session.recorded)
         self.showings = {
-            u: Showings(u, session.prose, usual) for _, u in self.units.values() if isinstance(u, str)
+            u: Showings(u, session.prose, self.usage) for _, u in self.units.values() if isinstance(u, str)
         }
 
     def text(self, item):
@@ -241,11 +274,16 @@ class Window:
     @functools.cache
     def shown(self, form):
         """The units that a text contains, and says unless it is a recorded one."""
-        is_recorded = form.text in self.recorded
+        if form.text in self.recorded:
+            return {key for key, (_, unit) in self.units.items() if form.carries(unit)}
+        said = self.usage.statements(form)
         return {
             key for key, (_, unit) in self.units.items()
             if form.carries(unit)
-            and (is_recorded or isinstance(unit, tuple) or self.showings[unit].said_in(form.folded, form.text))
+            and (
+                said.carries(unit) if isinstance(unit, tuple)
+                else self.showings[unit].said_in(form.folded, form.text)
+            )
         }
 
     def follow(self, lines):

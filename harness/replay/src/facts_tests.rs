@@ -80,6 +80,28 @@ fn literals_of_a_fact_may_stand_in_different_blocks() {
     assert!(book.sightings(&[summary, other], None).fact(0).is_some());
 }
 
+#[test]
+fn a_decision_needs_a_sentence_and_a_list_of_its_words_is_none() {
+    let words = ["compaction", "threshold", "generat", "path"].map(String::from).to_vec();
+    let decision = Fact { tokens: Vec::new(), words, ..fact("f", "", "u") };
+    let said = "Write the compaction threshold into both generated paths";
+    let line = serde_json::json!({"type": "user", "id": "u", "text": said});
+    let entries = vec![serde_json::from_value(line).unwrap()];
+    let session = Session { facts: vec![decision], entries, ..Session::default() };
+    let mut book = FactBook::from_session(&session);
+    let mut shows = |text: &str| {
+        let summary = block(BlockKind::Summary, text, 9);
+        book.license_summaries(std::slice::from_ref(&summary), &[true]);
+        book.sightings(&[summary], None).fact(0).is_some()
+    };
+    assert!(shows("The agent put the compaction threshold into each of the generated paths."));
+    assert!(!shows("authority generated Nordhafen threshold paths compaction connection"));
+    let long = "authority Nordhafen connection retry_limit the compaction \
+                threshold app_new.log generated paths strict_v2";
+    assert!(!shows(long), "a list with a usual pair has no room");
+    assert!(shows(&format!("{long}\n- {said}\n{long}")), "a copied line");
+}
+
 /// A change of a context between two checks.
 #[derive(Clone, Debug)]
 enum Change {

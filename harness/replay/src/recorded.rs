@@ -448,6 +448,22 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_tests_no_recorded_summary() {
+        let lines = [
+            r#"{"type":"assistant","id":"a1","calls":[{"id":"c1","name":"read","arguments":"{}"}]}"#,
+            r#"{"type":"tool","call_id":"c1","output":"listens on port 8443\nlogs into app.log"}"#,
+            r#"{"type":"recorded_compaction","summary":"It listens on port 8443."}"#,
+            r#"{"type":"assistant","id":"a2","text":"port 8443 and app.log it is"}"#,
+            r#"{"type":"fact","id":"f","kind":"value","tokens":["port 8443"],"arises":"c1","needs":["a2"]}"#,
+            r#"{"type":"fact","id":"g","kind":"value","tokens":["app.log"],"arises":"c1","needs":["a2"]}"#,
+        ];
+        let (facts, _) = recorded_recall::facts(&session("claude-sonnet-4-6", &lines));
+        let told: Vec<_> = facts.iter().map(|f| (f.share, f.counts)).collect();
+        assert_eq!(told, [(1.0, false), (0.0, false)], "it cannot have lost what it uses");
+        assert_eq!(Recall::over(facts.iter()), Recall { pct: None, events: 0 });
+    }
+
+    #[test]
     fn prices_of_other_models_are_told_whatever_their_names_begin_with() {
         let lines = [
             r#"{"type":"assistant","id":"a","text":"1","usage":{"input":100,"output":1}}"#,

@@ -62,12 +62,11 @@ pub(crate) fn facts(session: &Session) -> (Vec<FactRecord>, Vec<FactLife>) {
                 };
                 lives[n].moves.push(moved);
             }
-            let can_be_lost = fact.kind == FactKind::Content || !matches!(e, Entry::Assistant(_));
             records.push(FactRecord {
                 fact: fact.id.clone(),
                 kind: fact.kind,
                 need: key.to_string(),
-                counts: is_kept || can_be_lost,
+                counts: fact.kind == FactKind::Content || !matches!(e, Entry::Assistant(_)),
                 exposed: Some(true),
                 request: Some(request),
                 found: if is_kept { Match::Verbatim } else { Match::Absent },

@@ -147,11 +147,14 @@ impl SessionCache {
         let folded = fold(text);
         let is_recorded = self.recorded.contains(&key);
         let written = (!is_recorded).then(|| WrittenText::new(text, &folded, &self.usage));
+        let found = self.matcher.find(text, &folded);
+        let said = written.as_ref().map(|w| self.matcher.find(&w.statements(), ""));
         let states = |(unit, _): &(usize, Match)| match (&written, &self.literals[*unit]) {
             (Some(written), Some(literal)) => literal.is_stated(written),
+            (Some(_), None) => said.iter().flatten().any(|(own, _)| own == unit),
             _ => true,
         };
-        let units = self.matcher.find(text, &folded).into_iter().filter(states);
+        let units = found.into_iter().filter(states);
         let units = units.map(|(unit, how)| (unit as u32, how)).collect();
         let made = Arc::new(Carried { units, is_recorded });
         lock(&self.carried).entry(key).or_insert(made).clone()

@@ -2,12 +2,14 @@
 //!
 //! A text states a literal in a sentence that shares terms with a line that showed it, by a copy of
 //! that line or of what surrounded it, or alone on a line. A literal with a blank in it states itself.
+//! A fact without literals is stated in a sentence, or in a copied line.
 //! A list states nothing: its terms do not follow each other as they do in the session, or there is
 //! no room between them to say something. The limits were chosen on three recordings with real
 //! summaries; see docs/recall.md.
 
 use std::sync::Mutex;
 
+use ctxbench_core::compaction::tools::without_line_number;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_session::fact::fold;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
@@ -39,6 +41,9 @@ const COPIED: f64 = 0.8;
 /// Minimum number of pairs in a line that is copied.
 const LINE_PAIRS: usize = 2;
 
+/// Minimum number of words of a line that is copied as a whole.
+const LINE_WORDS: usize = 3;
+
 /// Minimum number of near terms for each new rare one, unless all terms of the line are there. So a
 /// list has to be as long as copies of the lines.
 const ROOM: usize = 3;
@@ -59,19 +64,25 @@ const ALONE: usize = 32;
 /// states it. So a summary can list files, and a bare list states nothing.
 const TERMS_FOR_ALONE: usize = 10;
 
-/// Usual pairs: a short and another word that follow each other in the texts of a session.
+/// What the recorded texts of a session consist of.
 #[derive(Debug, Default)]
-pub(super) struct Usage(HashSet<u32>);
+pub(super) struct Usage {
+    /// Usual pairs: a short and another word that follow each other.
+    pairs: HashSet<u32>,
+    /// Hashes of the lines.
+    lines: HashSet<u64>,
+}
 
 impl Usage {
     pub(super) fn add(&mut self, text: &str) {
-        self.0.extend(pairs(text).filter(|pair| pair.has_short).map(|pair| pair.hash));
+        self.pairs.extend(pairs(text).filter(|pair| pair.has_short).map(|pair| pair.hash));
+        self.lines.extend(text.lines().filter_map(line_hash));
     }
 
     /// Returns whether enough of these pairs are usual.
     fn is_of_sentence(&self, pairs: &HashSet<u32>) -> bool {
-        let usual = pairs.iter().filter(|pair| self.0.contains(pair)).count();
-        let limit = USUAL * (self.0.len() as f64 / ALL_PAIRS).min(1.0);
+        let usual = pairs.iter().filter(|pair| self.pairs.contains(pair)).count();
+        let limit = USUAL * (self.pairs.len() as f64 / ALL_PAIRS).min(1.0);
         usual > 0 && usual as f64 >= limit * pairs.len() as f64
     }
 }
@@ -83,11 +94,15 @@ pub(super) struct WrittenText<'a> {
     alone: Vec<String>,
     /// Start of each term between blanks, and number of different rare ones before it.
     words: Vec<(usize, usize)>,
+    /// Copies of recorded lines, folded.
+    copied: String,
     usage: &'a Usage,
 }
 
 impl<'a> WrittenText<'a> {
     pub(super) fn new(text: &str, folded: &'a str, usage: &'a Usage) -> Self {
+        let is_copy = |line: &&str| line_hash(line).is_some_and(|hash| usage.lines.contains(&hash));
+        let copied: String = text.lines().filter(is_copy).map(|line| fold(line) + "\n").collect();
         let lines = text.lines().map(|l| l.trim_start_matches(['-', '*', ' ', '\t']).trim());
         let (others, alone): (Vec<&str>, Vec<&str>) =
             lines.filter(|l| !l.is_empty()).partition(|l| l.contains(char::is_whitespace));
@@ -102,7 +117,23 @@ impl<'a> WrittenText<'a> {
         }
         words.push((usize::MAX, rare.len()));
         let alone = alone.into_iter().take(most).map(fold).collect();
-        WrittenText { folded, alone, words, usage }
+        WrittenText { folded, alone, words, copied, usage }
+    }
+
+    /// Returns the parts of the text that can state a fact without literals: the lines that it copies,
+    /// and where it reads like the session and has room.
+    pub(super) fn statements(&self) -> String {
+        let (text, mut out) = (self.folded, self.copied.clone());
+        let ends = (1..=text.len().div_ceil(SPAN)).map(|n| text.floor_char_boundary(n * SPAN));
+        let mut at = 0;
+        for end in ends {
+            let middle = text.floor_char_boundary((at + end) / 2);
+            let pairs = Near::new(text, middle, 0).pairs();
+            let said = self.usage.is_of_sentence(&pairs) && !self.is_crowded(middle);
+            out.push_str(if said { &text[at..end] } else { "\n" });
+            at = end;
+        }
+        out
     }
 
     /// Returns whether too many of the terms near this place are rare and new in the text.
@@ -178,6 +209,7 @@ impl StatedLiteral {
             || all.take(MOST).any(is_stated_at)
             || !is_found
             || self.is_alone_in(text)
+            || memchr::memmem::find(text.copied.as_bytes(), self.folded.as_bytes()).is_some()
     }
 
     /// Returns whether the text near the literal states it. Cached, because summaries repeat lines.
@@ -234,6 +266,14 @@ impl<'a> Near<'a> {
     fn pairs(&self) -> HashSet<u32> {
         self.0.iter().flat_map(|side| pairs(side)).map(|pair| pair.hash).collect()
     }
+}
+
+/// Returns the hash of a line without its number and bullet; `None` if it has fewer than
+/// [`LINE_WORDS`].
+fn line_hash(line: &str) -> Option<u64> {
+    let line = without_line_number(line).trim_start_matches(['-', '*', ' ']).trim_end();
+    line.split_whitespace().nth(LINE_WORDS - 1)?;
+    Some(content_hash(line.as_bytes()))
 }
 
 /// Returns hashes of the terms of a text, without case.
@@ -339,6 +379,16 @@ mod tests {
         assert!(is_stated(&[listing], listing), "a copy of a list");
         assert!(!is_stated(&[listing], "connection retry_limit authority"), "another list");
         assert!(is_stated(&[], "retry_limit"), "never shown as such");
+    }
+
+    #[test]
+    fn a_copied_line_states_its_literals_however_often_they_occur() {
+        let code =
+            "fn connect() {\n    12→\tlet retry_limit = parser;\n    let x = retry_limit;\n}";
+        let often = "my_retry_limits ".repeat(MOST + 1);
+        assert!(is_stated(&[code], &format!("{often}\n- let retry_limit = parser;")));
+        assert!(!is_stated(&[code], &format!("{often}\nretry_limit of another line")));
+        assert!(!is_stated(&["a retry_limit"], &format!("{often}\na retry_limit")), "two words");
     }
 
     #[test]

@@ -138,7 +138,14 @@ fn reading(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the lines of a result that are specific to it, without line numbers and indentation.
+/// Returns the lines of a result that are specific to it, without line numbers and indentation, and
+/// without the notices that a program adds.
 fn own_lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(|l| without_line_number(l).trim()).filter(|l| LINE.contains(&l.len()))
+    let own = text.split("\n<system-reminder>").enumerate().map(|(n, part)| {
+        let end = part.split_once("</system-reminder>").filter(|_| n > 0);
+        end.map_or(part, |(_, after)| after)
+    });
+    own.flat_map(str::lines)
+        .map(|l| without_line_number(l).trim())
+        .filter(|l| LINE.contains(&l.len()))
 }

@@ -64,12 +64,8 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, FactEvent<'_>)> {
             Entry::Tool(m) => {
                 // Another agent may have made the call. Each agent numbers its own replies.
                 let at = asked.get(m.call_id.as_str()).copied().unwrap_or(so_far).min(so_far);
-                FactEvent::ShownText(ShownText {
-                    key: &m.call_id,
-                    by: By::Tool,
-                    at,
-                    texts: texts(m.content()),
-                })
+                let texts = texts(m.content());
+                FactEvent::ShownText(ShownText { key: &m.call_id, by: By::Tool, at, texts })
             }
             Entry::Assistant(m) => {
                 replies.insert(agent, so_far + 1);

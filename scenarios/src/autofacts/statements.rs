@@ -125,8 +125,9 @@ impl StatementWindow {
             match shown.by {
                 // Texts in tags are notices of the program.
                 By::User if text.trim_start().starts_with('<') => {}
+                // Code in a message is no sentence of the user.
                 By::User => {
-                    for sentence in sentences(text) {
+                    for sentence in text.split("```").step_by(2).flat_map(sentences) {
                         self.state(FactKind::Constraint, shown.key, shown.at, sentence, vocabulary);
                     }
                 }

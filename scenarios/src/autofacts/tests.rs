@@ -230,6 +230,30 @@ fn unchanged_content_that_is_fetched_again_is_needed() {
 }
 
 #[test]
+fn notices_of_the_program_are_no_content_of_a_file() {
+    let notice =
+        |n: usize| format!("\n<system-reminder>\nConsider hint {n} of this.\n</system-reminder>\n");
+    let lines: String = (1..=5).map(|n| format!("let value_{n} = {n};\n")).collect();
+    let read = |story: Story, output: &str| {
+        story.call("", "read", json!({"path": "/w/src/auth.rs"}), output)
+    };
+    let with = |n: usize| lines.clone() + &notice(n).repeat(3);
+    let facts = read(read(Story::new("go"), &with(1)), &with(1)).facts();
+    assert_eq!(facts[0].tokens, lines.lines().collect::<Vec<_>>());
+    let notices: String = (1..=6).map(notice).collect();
+    assert_eq!(read(read(Story::new("go"), &notices), &notices).facts(), [], "no line of a file");
+    // A text about such notices, and one that does not end.
+    for (quoted, more) in [
+        ("say <system-reminder> and\n</system-reminder>\n", 2),
+        ("<system-reminder>\nwithout an end\n", 1),
+    ] {
+        let output = lines.clone() + quoted;
+        let facts = read(read(Story::new("go"), &output), &output).facts();
+        assert_eq!(facts[0].tokens.len(), 5 + more, "{quoted}");
+    }
+}
+
+#[test]
 fn a_command_that_reads_needs_its_content_and_one_that_runs_does_not() {
     let lines: String = (1..=10).map(|n| format!("let value_{n} = {n};\n")).collect();
     let twice = |arguments: serde_json::Value| {
@@ -304,6 +328,18 @@ fn a_task_is_taken_up_in_other_words() {
     // Shown again in between.
     let again = Story::new("go").reads(task).idles(3).reads("malformed fences crash").idles(1);
     assert_eq!(again.reply(later).found(), []);
+}
+
+#[test]
+fn code_in_a_message_is_no_rule() {
+    let code = "const body = await request.json().catch(undefined)";
+    let edit = json!({"content": format!("  {code}")});
+    let after = |said: &str| {
+        let story = Story::new("go").user("u2", said).idles(6);
+        story.call("", "write", edit.clone(), "").found().len()
+    };
+    assert_eq!(after(&format!("The handler:\n```ts\n{code}\n```\nMend it.")), 0);
+    assert_eq!(after("Always request a body as json and catch what is undefined in it"), 1);
 }
 
 #[test]
