@@ -33,6 +33,9 @@ class Strategy:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        for name, value in cls.__dict__.items():
+            if callable(getattr(Strategy, name, None)):
+                refuse_async(value, f"{cls.__name__}.{name}")
         for name in cls.__dict__.get("__annotations__", {}):
             if callable(getattr(Strategy, name, None)):
                 raise TypeError(
@@ -108,6 +111,12 @@ class Strategy:
             setattr(self, key, value)
 
 
+def refuse_async(function: Any, name: str) -> None:
+    """Refuses a coroutine function: nobody would await its answer."""
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{name}: the function is async; use def")
+
+
 def is_setting(name: str) -> bool:
     """Whether an annotated attribute of a strategy can be set by people."""
     return not name.startswith("_") and not hasattr(Strategy, name) and name != "session"
@@ -149,6 +158,7 @@ class FunctionStrategy:
     """A function from messages to messages, as `@strategy` makes it. Still callable."""
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        refuse_async(function, function.__name__)
         self.function = function
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__

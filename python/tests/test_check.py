@@ -4,7 +4,9 @@ import contextlib
 import io
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -104,6 +106,37 @@ class Check(unittest.TestCase):
         self.assertIn("cannot be started", self.bad("--", "/nowhere/to/be/found", "x"))
         self.assertIn("not JSON-RPC 2.0: hi", self.bad("--", "echo", "hi"))
         self.assertIn("exit code 3", self.bad("--", sys.executable, "-c", "exit(3)"))
+
+    def test_file_is_started_as_ctxbench_starts_it(self):
+        text = "from ctxbench import strategy\n\n\n@strategy\ndef all(messages):\n    return messages\n"
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "mine.py"
+            file.write_text(text)
+            out = self.bad(file)
+            self.assertIn("it ended before it answered", out)
+            self.assertIn("does the file end with `NAME.run()`", out)
+            file.write_text(text + "\n\nall.run()\n")
+            self.good(file)
+
+    def test_nothing_compacted_is_a_note(self):
+        note = "nothing was compacted: the session is short; try smaller limits with --set"
+        self.assertIn(note, self.good(self.program("unchanged")))
+        self.assertNotIn(note, self.good(EXAMPLES / "keep_last.py"))
+
+    def test_options_come_before_the_command(self):
+        for late in (["--set", "keep=3"], ["--set=keep=3"], ["--timeout", "5"]):
+            with self.subTest(late), contextlib.redirect_stderr(io.StringIO()) as err:
+                with self.assertRaises(SystemExit) as exit:
+                    main([str(EXAMPLES / "keep_last.py"), *late])
+                self.assertEqual(exit.exception.code, 2)
+                self.assertIn("options come before the command", err.getvalue())
+        self.assertIn("keep-last", self.good("--", sys.executable, EXAMPLES / "keep_last.py", "--set"))
+
+    def test_reader_that_ends_early_is_no_error(self):
+        command = [sys.executable, "-m", "ctxbench.check", self.program("unchanged")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as checking:
+            checking.stdout.close()
+            self.assertEqual(checking.stderr.read(), b"")
 
     def test_tools(self):
         # What ctxbench itself refuses or takes: harness/tests/cli/exec.rs.

@@ -136,6 +136,19 @@ class Functions(unittest.TestCase):
             def f(messages, ctx, keep):
                 return messages
 
+    def test_async_function_is_refused(self):
+        with self.assertRaisesRegex(TypeError, "f: the function is async; use def"):
+
+            @strategy
+            async def f(messages):
+                return messages
+
+        with self.assertRaisesRegex(TypeError, "Mine.idle: the function is async; use def"):
+
+            class Mine(Strategy):
+                async def idle(self, ctx):
+                    return None
+
     def test_an_error_is_told_with_its_place(self):
         def f(messages):
             raise ValueError("no such luck")

@@ -42,6 +42,18 @@ def arguments(value):
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+def session_lines(path):
+    """The lines of a session file, which may be packed with gzip."""
+    if path.suffix == ".zst":
+        raise ValueError(
+            f"{path}: packed with zstd; unpack it with `zstd -d`, or write a built-in session with "
+            "`ctxbench import NAME -o FILE.jsonl`"
+        )
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as f:
+        return [json.loads(line) for line in f if line.strip()]
+
+
 def scenario_lines(path):
     """The lines of a scenario file, those of the one it extends first."""
     with open(path, "rb") as f:
@@ -51,9 +63,8 @@ def scenario_lines(path):
     if base is not None:
         beside = path.parent / base
         named = path.parent.parent / base / "scenario.toml"
-        if base.endswith(".jsonl.gz"):
-            with gzip.open(beside, "rt", encoding="utf-8") as f:
-                lines += [json.loads(line) for line in f][1:]
+        if base.endswith((".jsonl.gz", ".jsonl.zst")):
+            lines += session_lines(beside)[1:]
         else:
             lines += scenario_lines(beside if beside.is_file() else named)
     for step in scenario.get("step", []):
@@ -70,11 +81,7 @@ def scenario_lines(path):
 
 def read(path):
     path = Path(path)
-    if path.suffix == ".toml":
-        lines = scenario_lines(path)
-    else:
-        with open(path, encoding="utf-8") as f:
-            lines = [json.loads(line) for line in f if line.strip()]
+    lines = scenario_lines(path) if path.suffix == ".toml" else session_lines(path)
     session = Session("")
     replies, turns, count = {}, {}, 0
     for line in lines:

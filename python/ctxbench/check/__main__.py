@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from typing import Any
@@ -24,6 +25,8 @@ def main(argv: list[str] | None = None) -> int:
             problems.append(difference)
         if report.questions and (failed := play(model_fails=True)).problems:
             notes.append(f"when the model fails, the row ends: {failed.problems[0]}")
+    if not problems and not report.compactions:
+        notes.append("nothing was compacted: the session is short; try smaller limits with --set")
     name = report.name or " ".join(args.command)
     print(
         f"{name}: {report.calls} calls, {report.compactions} compactions, "
@@ -46,7 +49,7 @@ def parsed(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python3 -m ctxbench.check",
         description="Plays a scripted session against a strategy and says which rules of the "
-        "exec protocol it breaks. Exit code 0: none.",
+        "exec protocol it breaks. Exit code 0: none. Words after `--` belong to the command.",
     )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS")
@@ -54,17 +57,22 @@ def parsed(argv: list[str] | None) -> argparse.Namespace:
         "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="a program, or FILE.py[:NAME]"
     )
     args = parser.parse_args(argv)
-    args.command = args.command[args.command[:1] == ["--"] :]
+    if args.command[:1] == ["--"]:
+        del args.command[0]
+    elif late := [word for word in args.command if word.split("=")[0] in ("--set", "--timeout")]:
+        parser.error(f"options come before the command, `{late[0]}` comes after it")
     if not args.command:
         parser.error("expected a command, such as mine.py or node mine.mjs")
     return args
 
 
 def command(words: list[str]) -> list[str]:
-    """The command line; a lone `mine.py` is run by this Python."""
+    """The command line; a lone `mine.py` or `mine.py:NAME` is run by this Python, as by ctxbench."""
     if len(words) == 1:
         word = words[0]
-        if word.endswith(".py") or ".py:" in word:
+        if word.endswith(".py"):
+            return [sys.executable, word]
+        if ".py:" in word:
             return [sys.executable, "-m", "ctxbench", word]
         # Quoted as a whole, as after `exec:`.
         return shlex.split(word)
@@ -97,4 +105,11 @@ def differing(first: Report, second: Report) -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, has read enough. Python flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)

@@ -115,6 +115,11 @@ class Process:
             raise Broken(f"no answer for {self._timeout:g} s") from None
         if line is None:
             code = self._child.wait()
+            if code == 0 and method == "initialize":
+                raise Broken(
+                    "it ended before it answered; does the file end with `NAME.run()` "
+                    "(TypeScript: `run(NAME)`)?"
+                )
             raise Broken(f"it ended (exit code {code}) instead of answering `{method}`")
         try:
             message = json.loads(line)
