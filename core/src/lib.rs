@@ -3,8 +3,10 @@
 //! - [`History`] is an append-only log of messages. [`Context`] is the view of it in the next request, a
 //!   list of [`Block`]s. Strategies edit the view and never the log.
 //! - [`Strategy`] has a hook for each moment of a turn, in this order: `on_user`, then for each step
-//!   `before_request`, `request`, `on_reply` (or `on_error`), `admit` for each result of a tool,
-//!   `after_step`, and at the end `after_turn`. Every hook has a default, so implement what you need.
+//!   `before_request`, `request`, `on_reply` (or `on_error`), `on_result` for each result of a tool,
+//!   `after_step`, and at the end `after_turn`. `admit` maps all content that enters the context: user
+//!   messages, replies and, by the default of `on_result`, results. Every hook has a default, so
+//!   implement what you need.
 //! - [`Host`] is your program around the loop. It gives user messages (`next`), sends requests (`send`),
 //!   runs tools (`run`) and knows the time (`now`, in ms; a wall clock is fine).
 //! - [`run`] is the loop, and [`Engine`] its state: the history, the context, token counts and prices.
@@ -80,11 +82,14 @@
 //! ```
 //!
 //! The system prompt and tool definitions are [`Engine::fixed`]. Models and their limits, prices and
-//! token counts are in [`model`]; [`model::install`] adds your own. Token counts are exact only with the
-//! feature `tokenizers`; without it, a token is four bytes. A prompt that the provider refuses reaches
-//! the strategy as `on_error`. Replies arrive whole, not as a stream. Mechanisms that several products
-//! share are in [`compaction`]. The crate `ctxbench-provider` turns a [`Request`] into the bytes of a
-//! provider's API, and `ctxbench-kit` stores sessions; its example `agent` is a whole program.
+//! token counts are in [`model`]; [`model::install`] adds your own. Token counts are exact with the
+//! feature `tokenizers`, a default; without it, a token is four bytes. A prompt that the provider refuses
+//! reaches the strategy as `on_error`. Replies arrive whole, not as a stream. Mechanisms that several
+//! products share are in [`compaction`].
+//!
+//! Depend on it with `ctxbench-core = { git = "https://github.com/ctxbench/ctxbench" }`. The strategies
+//! of products are in the crate `ctxbench-strategies`. `ctxbench-provider` turns a [`Request`] into the
+//! bytes of a provider's API, and `ctxbench-kit` stores sessions; its example `agent` is a whole program.
 
 pub mod agent;
 pub mod block;

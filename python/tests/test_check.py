@@ -108,14 +108,14 @@ class Check(unittest.TestCase):
         self.assertIn("exit code 3", self.bad("--", sys.executable, "-c", "exit(3)"))
 
     def test_file_is_started_as_ctxbench_starts_it(self):
-        text = "from ctxbench import strategy\n\n\n@strategy\ndef all(messages):\n    return messages\n"
+        text = "from ctxbench import strategy\n@strategy\ndef all(messages):\n    return messages\n"
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "mine.py"
             file.write_text(text)
             out = self.bad(file)
             self.assertIn("it ended before it answered", out)
             self.assertIn("does the file end with `NAME.run()`", out)
-            file.write_text(text + "\n\nall.run()\n")
+            file.write_text(text + "all.run()\n")
             self.good(file)
 
     def test_nothing_compacted_is_a_note(self):
@@ -130,7 +130,8 @@ class Check(unittest.TestCase):
                     main([str(EXAMPLES / "keep_last.py"), *late])
                 self.assertEqual(exit.exception.code, 2)
                 self.assertIn("options come before the command", err.getvalue())
-        self.assertIn("keep-last", self.good("--", sys.executable, EXAMPLES / "keep_last.py", "--set"))
+        own = ["--", sys.executable, EXAMPLES / "keep_last.py", "--set"]
+        self.assertIn("keep-last", self.good(*own))
 
     def test_reader_that_ends_early_is_no_error(self):
         command = [sys.executable, "-m", "ctxbench.check", self.program("unchanged")]

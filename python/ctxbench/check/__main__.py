@@ -67,7 +67,7 @@ def parsed(argv: list[str] | None) -> argparse.Namespace:
 
 
 def command(words: list[str]) -> list[str]:
-    """The command line; a lone `mine.py` or `mine.py:NAME` is run by this Python, as by ctxbench."""
+    """The command line; a lone `mine.py` is started as by ctxbench, `mine.py:NAME` by the kit."""
     if len(words) == 1:
         word = words[0]
         if word.endswith(".py"):
