@@ -43,7 +43,7 @@ fn notes_take_the_place_of_a_summary_without_a_call() {
 fn notes_that_leave_too_much_give_way_to_a_summary() {
     // The tail that the notes do not cover is larger than the threshold.
     let p = noted(
-        "claude-code:microcompact=off,session_memory=true,memory_growth_tokens=900k",
+        "claude-code@2.1:microcompact=off,session_memory=true,memory_growth_tokens=900k",
         &[120, 1_700, 10],
         vec![],
     );

@@ -56,9 +56,11 @@ pub(crate) const CLAUDE_CODE: Known = Known {
         let program = |settings, conduct| -> Box<dyn Strategy> {
             let mut words: ClaudeCodeWords = b.texts();
             if conduct == Conduct::Driven && b.scale == 1.0 {
-                words.summary_prompt = words.long_prompt.clone();
-                words.lead_in = words.long_lead_in.clone();
-                words.go_on = words.long_go_on.clone();
+                // As long as those of 2.1.332 (docs/sources/claude-code.md §1.3). In a window that is
+                // scaled down, the short ones are used.
+                words.summary_prompt = include_str!("long/summary_prompt.txt").trim_end().into();
+                words.lead_in = include_str!("long/lead_in.txt").trim_end().into();
+                words.go_on = include_str!("long/go_on.txt").trim_end().into();
             }
             Box::new(ClaudeCodeProgram::new(settings, words, conduct))
         };

@@ -128,9 +128,6 @@ pub(crate) struct ClaudeCodeWords {
     pub(crate) summary_prompt: Arc<str>,
     pub(crate) lead_in: Arc<str>,
     pub(crate) go_on: Arc<str>,
-    pub(crate) long_prompt: Arc<str>,
-    pub(crate) long_lead_in: Arc<str>,
-    pub(crate) long_go_on: Arc<str>,
     pub(crate) newest_follow: Arc<str>,
     pub(crate) cleared: Arc<str>,
     pub(crate) left_out: Arc<str>,
@@ -141,7 +138,7 @@ pub(crate) struct ClaudeCodeWords {
     pub(crate) cut: Arc<str>,
 }
 
-/// What a version does that no setting changes.
+/// Behavior of a version, apart from its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conduct {
     /// As documented and reported to 2.1.240.

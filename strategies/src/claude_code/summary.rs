@@ -50,7 +50,7 @@ impl Summaries {
         let (blocks, server_edits) = self.deleted.as_sent(blocks);
         let mut request = s.summary_request(phase, blocks, true);
         if self.conduct == Conduct::Driven {
-            // The instruction and the message that it stands in are not cached.
+            // The instruction and its message are not cached.
             request.breakpoints.pop();
         }
         let max_tokens = Some(self.settings.summary_max_tokens);

@@ -416,8 +416,9 @@ fn from_the_second_reply_of_a_turn_on_the_newest_is_not_summarised() {
 fn at_the_beginning_of_a_turn_the_newest_reply_is_summarised_and_stays() {
     // docs/sources/claude-code.md §1.3: without a new message of the user.
     let first = play("claude-code", reading(&[1_700, 10]).scaled(0.01));
-    let script = go(vec![text_answer(&"word ".repeat(1_700))]);
-    let next = play("claude-code", script.then([user("n", "on")], [text_answer("b")]).scaled(0.01));
+    let long = user("n", &"word ".repeat(1_700));
+    let script = go(vec![text_answer("a")]).then([long], [text_answer("b")]);
+    let next = play("claude-code", script.scaled(0.01));
     for (p, sees, stays) in [
         (&first, [Call, Output, SummaryPrompt], vec![Assistant, Call, Output]),
         (&next, [User, Assistant, SummaryPrompt], vec![Assistant, User]),

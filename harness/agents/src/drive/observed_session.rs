@@ -201,7 +201,7 @@ fn message_forms<'a>(driven: &'a Driven) -> impl Iterator<Item = MessageForms<'a
             let (until, from) =
                 p.items.split_at(p.items.iter().rposition(|item| contains_message(item, words))?);
             let reply = until.iter().rposition(|i| i.role != Role::User || !i.is_text());
-            // Before the first message is the system prompt, before others what a compaction left.
+            // Before the first message is the system prompt, before others may be a summary.
             let reply = reply.filter(|&i| nth == 0 || until[i].role == Role::Assistant);
             let added =
                 until[reply.map_or(until.len(), |i| i + 1)..].iter().map(|i| i.text().trim());

@@ -86,8 +86,8 @@ impl ClaudeCodeProgram {
         believed(s, self.state.reported)
     }
 
-    /// Returns where the part begins that stays after a summary: the newest `keep` messages, or without
-    /// a number what the version keeps.
+    /// Returns the index from which blocks stay after a summary: the newest `keep` messages, or without
+    /// a number those of the version.
     fn tail_start(&self, history: &[Arc<Block>], keep: Option<usize>) -> usize {
         match (keep, self.asked.conduct) {
             (Some(n), _) => last_messages(history, n),
@@ -167,7 +167,7 @@ impl ClaudeCodeProgram {
 
     /// Runs a compaction: a summary request over the same prefix, followed by a view of the
     /// summary, recent files and the verbatim tail. `over` = tokens by which the provider found the
-    /// prompt too large; `keep` = number of newest messages that stay, if not what the version keeps.
+    /// prompt too large; `keep` = number of newest messages that stay; `None` = those of the version.
     async fn compaction(
         &mut self,
         s: &mut Engine,
@@ -193,8 +193,10 @@ impl ClaudeCodeProgram {
         let written = match ready {
             Some(written) => written,
             None => {
-                let shown = (&fixed[..], &history[..self.summary_end(&history, kept)]);
-                self.asked.ask(s, phase, extra.as_deref(), over, shown).await?
+                let (shown, rest) = history.split_at(self.summary_end(&history, kept));
+                // The prompt that was too large showed the rest, too.
+                let over = over.map(|n| n.saturating_sub(estimate(rest))).filter(|n| *n > 0);
+                self.asked.ask(s, phase, extra.as_deref(), over, (&fixed, shown)).await?
             }
         };
         self.install_summary(s, phase, &written, fixed, &history, kept)
