@@ -176,7 +176,7 @@ impl Prefix {
         if self.tools == request.tools.as_ref().map(|t| t.hash()) {
             missed(0, tools, true);
         }
-        // What the cache served entirely was not sent again.
+        // Blocks that the cache served entirely were not sent again.
         let from = self.sums[..summed].partition_point(|sums| tools + sums.tokens <= served);
         let mut at = tools + self.sums_of(from).tokens;
         let mut unchanged = same - self.sums_of(from).spoken;

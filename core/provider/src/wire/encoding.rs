@@ -15,7 +15,7 @@ use crate::cache::{Prefix, add_prefixes};
 use crate::prompt::{Item, Prompt, in_role, plain};
 
 /// The layout and the prefixes of the last request on a wire. The next one usually begins like it, so
-/// only what it adds is laid out.
+/// only its new blocks are laid out.
 #[derive(Default)]
 pub struct LastPrompt {
     terms: Option<Terms>,
@@ -25,7 +25,7 @@ pub struct LastPrompt {
     prefixes: Vec<Prefix>,
 }
 
-/// What decides the layout and the prefixes besides the blocks and breakpoints: model, hash of the
+/// All that decides the layout and the prefixes, without blocks and breakpoints: model, hash of the
 /// tools, lifetime, and whether messages stay separate.
 type Terms = (Arc<str>, Counting, Option<u64>, Ttl, bool);
 
