@@ -201,7 +201,7 @@ fn merged<T: LineObject>(
     (1..).zip(all).map(|(number, (_, line))| RecordedLine { number, ..line }).collect()
 }
 
-/// Returns for each line whether it stands on a branch that was given up: its members `id` and
+/// Returns for each line whether it is on a branch that was given up: its members `id` and
 /// `parent` chain it, and it is not on the way to the last such line. A note counts the messages.
 pub(super) fn given_up(
     lines: &[RecordedLine],

@@ -43,6 +43,8 @@ mod pi;
 mod plausible;
 mod prelude;
 mod qwen_code;
+#[cfg(test)]
+mod reading_tests;
 mod recording;
 mod session;
 pub(crate) mod source;

@@ -46,7 +46,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Leaves out what stands on a line, with a warning.
+    /// Leaves out a line, with a warning.
     pub(super) fn leave_out(&mut self, file: &str, line: usize, what: String) {
         self.warnings.push(format!("{file}:{line}: {what}; left out"));
         self.broken.push(line);

@@ -312,7 +312,7 @@ fn alone(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, counted, describe, recorded};
+    use super::super::testing::{self, counted, describe};
     use super::*;
 
     const MESSAGES: &str = r#"[
@@ -345,25 +345,6 @@ mod tests {
             std::ops::ControlFlow::Continue(())
         });
         found
-    }
-
-    #[test]
-    fn a_task_of_roo_code_counts_the_cache_once_and_shows_its_summary() {
-        let path = recorded("roo-code/0a0a0a0a-0000-4000-8000-000000000005").join(HISTORY);
-        let loaded = testing::import("cline", &Source::at(&path)).remove(0);
-        let s = &loaded.session;
-        // Whole prompts: 14,012 = 14,000 + 12; 14,129 = 14,000 + 120 + 9; 9,330 = 9,300 + 30.
-        let expected = [[12, 0, 14_000, 60], [9, 14_000, 120, 40], [30, 0, 9_300, 30]];
-        assert_eq!(counted(s), expected.map(Some));
-        assert_eq!(s.header.title, "Which port does server.ts use?");
-        assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5"));
-        let told = describe(s);
-        assert!(told[1].starts_with("model: (The port is probably a constant"), "{told:?}");
-        let summary = "compaction: Some(14169) Some(9300) Some(\"## Conversation Summary\\n\
-                       The user asked for the port of server.ts; it is 8443.\")";
-        assert_eq!(told.iter().find(|line| line.starts_with("compaction")).unwrap(), summary);
-        // The last call has no result, and two files are named.
-        assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
     }
 
     #[test]
