@@ -312,7 +312,6 @@ fn alone(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, counted, describe};
     use super::*;
 
     const MESSAGES: &str = r#"[
@@ -345,46 +344,6 @@ mod tests {
             std::ops::ControlFlow::Continue(())
         });
         found
-    }
-
-    #[test]
-    fn damaged_counters_are_read_as_far_as_they_are_whole() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(HISTORY);
-        std::fs::write(&path, MESSAGES).unwrap();
-        let ui = ui(&[(1100, 7), (3100, 8)]);
-        let read = |ui: &str| {
-            std::fs::write(dir.path().join("ui_messages.json"), ui).unwrap();
-            let loaded = testing::import("cline", &Source::at(&path)).remove(0);
-            (counted(&loaded.session), loaded.warnings)
-        };
-        let (counters, told) = read(&ui[..ui.rfind('{').unwrap() - 3]);
-        assert_eq!(counters, [Some([7, 0, 0, 1]), None]);
-        assert!(told[0].starts_with("ui_messages.json:1: the JSON breaks off here"), "{told:?}");
-        let (counters, told) = read("no JSON");
-        assert_eq!(counters, [None, None]);
-        assert!(told[0].starts_with("ui_messages.json:1: not readable as JSON"), "{told:?}");
-    }
-
-    #[test]
-    fn messages_that_cline_left_out_are_a_compaction_of_the_request() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(HISTORY);
-        std::fs::write(&path, MESSAGES).unwrap();
-        let mut ui: Value = serde_json::from_str(&ui(&[(1100, 7), (3100, 8)])).unwrap();
-        // The range of a request is in the messages after it.
-        let range = json!({"ts": 3200, "say": "text", "conversationHistoryDeletedRange": [2, 3]});
-        ui.as_array_mut().unwrap().extend([range.clone(), range]);
-        std::fs::write(dir.path().join("ui_messages.json"), ui.to_string()).unwrap();
-        let s = testing::import("cline", &Source::at(&path)).remove(0).session;
-        let expected = [
-            "user: find the port",
-            "model: I look.",
-            "user: go on",
-            "compaction: None None None",
-            "model: 8443",
-        ];
-        assert_eq!(describe(&s), expected);
     }
 
     #[test]
@@ -435,19 +394,5 @@ mod tests {
         let name = format!("tasks.zip/tasks/1/{HISTORY}");
         let found = crate::formats::detect(&Source::of_bytes(text.as_bytes(), &name)).unwrap();
         assert_eq!(found.name, "cline");
-    }
-
-    #[test]
-    fn a_request_of_which_only_the_cost_is_known_is_paid() {
-        let told = |tokens: u64| json!({"tokensIn": tokens, "tokensOut": tokens, "cost": 0.25});
-        let line = |ts: u64, tokens: u64| json!({"ts": ts, "say": "api_req_started", "text": told(tokens).to_string()});
-        let ui = json!([line(1100, 0), line(3100, 8)]);
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join(HISTORY), MESSAGES).unwrap();
-        std::fs::write(dir.path().join("ui_messages.json"), ui.to_string()).unwrap();
-        let path = dir.path().join(HISTORY);
-        let s = testing::import("cline", &Source::at(&path)).remove(0).session;
-        assert_eq!(counted(&s), [None, Some([8, 0, 0, 8])]);
-        assert!(describe(&s).contains(&"call: 0".to_string()), "{:?}", describe(&s));
     }
 }
