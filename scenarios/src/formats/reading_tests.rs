@@ -1,55 +1,33 @@
 //! Readings: recordings as text and their sessions. Each file of `tests/data/readings` has those of a format.
 //!
-//! `== FORMAT: SENTENCE` begins one, `<< NAME` each of its files, and `>>` each session expected.
-//! A file without text is a recording below `tests/data`; an SQL file builds a database. The format reads
-//! the first file, or its folder if it has one. Of a session, `@ KEY: VALUE` is a property and each other
-//! line an entry, where `⏎` is a line break. `…` matches any text. Lines with `# ` are comments.
+//! The heading is `FORMAT: SENTENCE`. A file without text is a recording below `tests/data`; an SQL file
+//! builds a database. The format reads the first file, or its folder if it has one. Of a session,
+//! `@ KEY: VALUE` is a property and each other line an entry, where `⏎` is a line break. `…` matches any
+//! text.
+
+#[path = "../../../tests/tests/common/readings.rs"]
+mod readings;
 
 use std::fmt::Write;
 use std::path::Path;
 
 use ctxbench_session::{Entry, RecordedUsage};
 
-use super::testing::{database, describe, import, recorded, times};
+use readings::{Reading, readings};
+
+use super::testing::{database, describe, recorded, times};
 use super::*;
 use crate::Loaded;
 
-/// A reading: its heading, its files with their text, and the lines of each session.
-#[derive(Default)]
-struct Reading<'a> {
-    heading: &'a str,
-    files: Vec<(&'a str, Vec<&'a str>)>,
-    sessions: Vec<Vec<&'a str>>,
-}
-
-fn readings(text: &str) -> Vec<Reading<'_>> {
-    let mut all: Vec<Reading<'_>> = Vec::new();
-    for line in text.lines() {
-        if let Some(heading) = line.strip_prefix("== ") {
-            all.push(Reading { heading, ..Reading::default() });
-            continue;
-        }
-        let Some(case) = all.last_mut() else { continue };
-        match line.strip_prefix("<< ") {
-            Some(name) if case.sessions.is_empty() => case.files.push((name, Vec::new())),
-            _ if line == ">>" => case.sessions.push(Vec::new()),
-            _ => match (case.sessions.last_mut(), case.files.last_mut()) {
-                (Some(_), _) if line.starts_with("# ") || line.is_empty() => {}
-                (Some(session), _) => session.push(line),
-                (None, Some((_, text))) => text.push(line),
-                (None, None) => {}
-            },
-        }
-    }
-    all
-}
-
 impl Reading<'_> {
-    fn sessions(&self, format: &str) -> Vec<Vec<(String, String)>> {
+    fn import(&self, format: &str) -> Vec<Vec<(String, String)>> {
         let read = |path: &Path| {
             let source = Source::at(path);
             let parts = parts(&source).len();
-            import(format, &source).iter().map(|one| properties(one, parts)).collect()
+            super::testing::import(format, &source)
+                .iter()
+                .map(|one| properties(one, parts))
+                .collect()
         };
         match self.files.as_slice() {
             [(name, text)] if text.is_empty() && name.ends_with(".sql") => {
@@ -72,7 +50,7 @@ impl Reading<'_> {
     /// Compares the sessions with those expected. Returns the differences.
     fn differences(&self) -> String {
         let (format, _) = self.heading.split_once(": ").unwrap();
-        let found = self.sessions(format);
+        let found = self.import(format);
         let mut told = String::new();
         if found.len() != self.sessions.len() {
             writeln!(told, "{} sessions", found.len()).unwrap();
