@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::billing_variants::{CALL_USD, SONNET, assert_bill, exchanges, talk, turns};
+use crate::billing_variants::{CALL_USD, SONNET, assert_bill, talk, turns};
 use crate::common::{CommandFolder, REPLAY, jsonl};
 
 /// Returns a line of a rollout of Codex.
@@ -112,19 +112,6 @@ fn totals_tell_of_each_call_once() {
     let mut lines: Vec<Value> = [meta("p", json!({}))].into_iter().chain(turns(3)).collect();
     lines.splice(9..9, [lines[4].clone(), lines[8].clone()]);
     assert_bill(&[("p.jsonl", jsonl(&lines))], 1, 3.0 * TURN_USD);
-}
-
-/// Older subagents repeat their parent's counters and questions, and only its last replies.
-#[test]
-fn counters_without_replies_are_those_of_a_subagents_parent() {
-    let lines = [turn(1, "Which port?", "8443."), turn(2, "And the host?", "localhost.")].concat();
-    let parent = [vec![meta("p", json!({}))], lines].concat();
-    let own = meta("a", json!({"forked_from_id": "p", "source": {"subagent": "review"}}));
-    let mut filtered = parent.clone();
-    filtered.remove(3);
-    let child = [vec![own], filtered, turn(3, "Review it.", "Fine.").into()].concat();
-    let files = [("p.jsonl", jsonl(&parent)), ("a.jsonl", jsonl(&child))];
-    assert_bill(&files, 2, 3.0 * TURN_USD);
 }
 
 /// The totals grow from 10,000 to 40,000 tokens of input, 8,000 of them cached, while the last call
@@ -263,153 +250,4 @@ fn a_torn_line_of_a_session_loses_only_itself() {
     here.write("t.jsonl", lines.join("\n"));
     let out = here.run(&format!("run t.jsonl {REPLAY}")).ok();
     out.stderr_contains(&["t.jsonl:5: not a JSON object", "left out"]);
-}
-
-/// An answer before the compaction, the compaction, and the answer: 20,000 and 100, 100,000 and 2,000,
-/// 9,000 and 300 tokens.
-#[test]
-fn all_requests_inside_a_recorded_exchange_are_billed() {
-    let iteration = |kind: &str, input: u64, output: u64| json!({"type": kind, "input_tokens": input, "output_tokens": output});
-    let inside = [
-        iteration("message", 20_000, 100),
-        iteration("compaction", 100_000, 2_000),
-        iteration("message", 9_000, 300),
-    ];
-    let usage = json!({"input_tokens": 9_000, "output_tokens": 300, "iterations": inside});
-    let content =
-        json!([{"type": "compaction", "content": "Port 8443."}, {"type": "text", "text": "8443."}]);
-    let reply = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": SONNET,
-        "stop_reason": "end_turn", "content": content, "usage": usage});
-    let body = json!({"model": SONNET, "max_tokens": 9,
-        "messages": [{"role": "user", "content": "Which port?"}]});
-    let lines = exchanges("anthropic-messages", "/v1/messages", &[(body, reply.to_string())]);
-    let usd = 0.06 + 0.0015 + 0.3 + 0.03 + 0.027 + 0.0045;
-    let (rows, _) = assert_bill(&[("a.jsonl", jsonl(&lines))], 1, usd);
-    assert_eq!((&rows[0]["compactions"], &rows[0]["steps"]), (&json!(1), &json!(1)));
-    let here = CommandFolder::with("a.jsonl", jsonl(&lines));
-    here.run("import a.jsonl -o s.jsonl").ok();
-    assert!(here.read("s.jsonl").contains("\"pre_tokens\":100000"), "{}", here.read("s.jsonl"));
-}
-
-/// Sonnet 4.6: 3.75 and 6 for tokens written for five minutes and an hour.
-#[test]
-fn lifetimes_of_written_tokens_may_stand_without_their_sum() {
-    let usd = (10.0 * 3.0 + 3_000.0 * 3.75 + 7_000.0 * 6.0 + 100.0 * 15.0) / 1e6;
-    let made = json!({"ephemeral_5m_input_tokens": 3_000, "ephemeral_1h_input_tokens": 7_000});
-    let plain = json!({"input_tokens": 10, "output_tokens": 100, "cache_creation": made});
-    let mut zero = plain.clone();
-    zero["cache_creation_input_tokens"] = 0.into();
-    let content = json!([{"type": "text", "text": "8443."}]);
-    for usage in [plain, zero] {
-        let mut lines = turns(1, 1);
-        lines[1]["message"]["usage"] = usage.clone();
-        assert_bill(&[("a.jsonl", jsonl(&lines))], 1, usd);
-        let reply = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": SONNET,
-            "stop_reason": "end_turn", "content": content, "usage": usage});
-        let body = json!({"model": SONNET, "max_tokens": 9,
-            "messages": [{"role": "user", "content": "Which port?"}]});
-        let stored = json!({"request": body, "response": reply});
-        assert_bill(&[("a.json", stored.to_string())], 1, usd);
-        let lines = exchanges("anthropic-messages", "/v1/messages", &[(body, reply.to_string())]);
-        assert_bill(&[("a.jsonl", jsonl(&lines))], 1, usd);
-    }
-}
-
-/// Some gateways end a stream with zeros, or with the output alone.
-#[test]
-fn the_end_of_a_stream_takes_no_counter_back() {
-    for (first, last) in [(1_000, 0), (1, 1_000)] {
-        let mut lines = turns(1, 1);
-        lines[1]["message"]["usage"]["output_tokens"] = first.into();
-        let mut end = lines[1].clone();
-        (end["uuid"], end["parentUuid"]) = ("end".into(), lines[1]["uuid"].clone());
-        end["message"]["content"][0]["text"] = "The end.".into();
-        end["message"]["usage"] = json!({"input_tokens": 0, "output_tokens": last});
-        lines.push(end);
-        assert_bill(&[("a.jsonl", jsonl(&lines))], 1, CALL_USD);
-    }
-}
-
-/// The provider compacts the prompt of a subagent: 100,000 and 2,000 tokens, then 10 of input, 9,000
-/// written for an hour and 300 of output. Only the sum tells the lifetime.
-#[test]
-fn compactions_inside_a_subagents_reply_are_billed() {
-    let made = json!({"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 9_000});
-    let inside = json!([{"type": "compaction", "input_tokens": 100_000, "output_tokens": 2_000},
-        {"type": "message", "input_tokens": 10, "cache_creation_input_tokens": 9_000, "output_tokens": 300}]);
-    let usage = json!({"input_tokens": 10, "cache_creation_input_tokens": 9_000, "output_tokens": 300,
-        "cache_creation": made, "iterations": inside});
-    let mut lines = turns(1, 2);
-    for line in &mut lines[2..] {
-        (line["isSidechain"], line["agentId"]) = (true.into(), "x".into());
-    }
-    lines[3]["message"]["usage"] = usage;
-    let usd = CALL_USD + 0.3 + 0.03 + 0.000_03 + 0.054 + 0.004_5;
-    let (rows, _) = assert_bill(&[("a.jsonl", jsonl(&lines))], 1, usd);
-    assert_eq!(rows[0]["compactions"], 0, "of the main conversation");
-}
-
-#[test]
-fn impossible_counters_of_a_branch_that_was_given_up_are_told() {
-    let mut lines = turns(1, 3);
-    lines[3]["message"]["usage"]["input_tokens"] = 4_280_000.into();
-    lines[4]["parentUuid"] = lines[1]["uuid"].clone();
-    let (_, told) = assert_bill(&[("a.jsonl", jsonl(&lines))], 1, 2.0 * CALL_USD);
-    assert!(told.contains("cannot be right and are left out"), "{told}");
-}
-
-/// The body of the second request is told by what it adds to the first, which breaks off.
-#[test]
-fn a_reply_to_a_request_that_cannot_be_read_is_billed() {
-    let reply = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": SONNET,
-        "stop_reason": "end_turn", "content": [{"type": "text", "text": "8443."}],
-        "usage": {"input_tokens": 10_000, "output_tokens": 1_000}});
-    let body = json!({"model": SONNET, "max_tokens": 9,
-        "messages": [{"role": "user", "content": "Which port?"}]});
-    let all = [
-        (body.clone(), reply.to_string()),
-        (body.clone(), reply.to_string()),
-        (body, reply.to_string()),
-    ];
-    let mut lines = exchanges("anthropic-messages", "/v1/messages", &all);
-    lines[2]["body"] = json!({"bytes": 900, "like": 7, "head": 9, "tail": 9, "text": ""});
-    let (_, told) = assert_bill(&[("a.jsonl", jsonl(&lines))], 1, 3.0 * CALL_USD);
-    assert!(told.contains("a.jsonl:3: its body is like that of exchange 7"), "{told}");
-}
-
-/// 5,000 tokens of input for an hour in the cache, of pi and of a fork that names them otherwise.
-#[test]
-fn written_tokens_with_the_long_lifetime_are_told_by_pi_too() {
-    for more in [json!({"cacheWrite1h": 5_000}), json!({"cttl": {"ephemeral1h": 5_000}})] {
-        let mut usage = json!({"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 5_000});
-        usage.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let time = "2026-10-02T09:00:00.000Z";
-        let message = |role: &str| {
-            json!({"role": role, "content": "Text.", "model": SONNET, "stopReason": "stop",
-                "usage": usage, "timestamp": 1_790_000_000_000_u64})
-        };
-        let lines = [
-            json!({"type": "session", "id": "s", "timestamp": time, "cwd": "/w"}),
-            json!({"type": "message", "timestamp": time, "message": message("user")}),
-            json!({"type": "message", "timestamp": time, "message": message("assistant")}),
-        ];
-        assert_bill(&[("a.jsonl", jsonl(&lines))], 1, 0.03);
-    }
-}
-
-#[test]
-fn what_subagents_of_cline_used_is_billed() {
-    let history = json!([{"role": "user", "content": "Find the port."}, {"role": "assistant", "content": "8443."}]);
-    let request = |say: &str, ms: u64| {
-        let text = json!({"tokensIn": 10_000, "tokensOut": 1_000, "cost": 0.045}).to_string();
-        json!({"ts": 1_791_000_000_000 + ms, "type": "say", "say": say, "text": text})
-    };
-    let ui = json!([request("api_req_started", 1), request("subagent_usage", 2)]);
-    let used = json!({"model_usage": [{"ts": 1, "model_id": SONNET}]});
-    let files = [
-        ("1/api_conversation_history.json", history.to_string()),
-        ("1/ui_messages.json", ui.to_string()),
-        ("1/task_metadata.json", used.to_string()),
-    ];
-    assert_bill(&files, 1, 2.0 * CALL_USD);
 }

@@ -1,36 +1,9 @@
-//! Bills by facts next to the counters of the calls: tiers, hidden output, lost lines. Prices are USD per million tokens.
+//! Facts next to the counters of the calls: hidden output, lost lines, unknown prices.
 
 use serde_json::{Value, json};
 
-use crate::billing_kinds::{TURN_USD, line, meta, turn};
-use crate::billing_variants::{SONNET, assert_bill, talk};
+use crate::billing_variants::SONNET;
 use crate::common::{CommandFolder, REPLAY, data, jsonl};
-
-/// GPT-5.4 costs twice as much with `priority`, which Codex also calls `fast`, and half with `flex`.
-#[test]
-fn the_tier_of_a_codex_thread_is_that_of_its_newest_settings() {
-    let settings = |tier: &str| {
-        let settings = json!({"model": "gpt-5.4", "service_tier": tier});
-        let payload = json!({"type": "thread_settings_applied", "thread_settings": settings});
-        vec![line("event_msg", payload)]
-    };
-    let tiers = ["priority", "fast", "flex", "default"];
-    let turns = (2..).zip(tiers).flat_map(|(n, tier)| {
-        [settings(tier), turn(n, &format!("{n}?"), &format!("{n}.")).to_vec()].concat()
-    });
-    let begin = [vec![meta("p", json!({}))], turn(1, "1?", "1.").to_vec()].concat();
-    let all = [begin, turns.collect()].concat();
-    assert_bill(&[("p.jsonl", jsonl(&all))], 1, (1.0 + 2.0 + 2.0 + 0.5 + 1.0) * TURN_USD);
-}
-
-/// Two models that gave the same answer to the same question, without ids: 2.5 and 15, and 0.25 and 2.
-#[test]
-fn calls_of_two_models_are_two() {
-    let usage = json!({"prompt_tokens": 10_000, "completion_tokens": 1_000});
-    let files = ["gpt-5.4", "gpt-5-mini"].map(|m| (m, talk(m, usage.clone())));
-    let files = files.map(|(m, text)| (if m == "gpt-5.4" { "a.json" } else { "b.json" }, text));
-    assert_bill(&files, 2, TURN_USD + 0.0025 + 0.002);
-}
 
 /// The reply shows a few tokens, and 3,000 were counted: thinking that the recording lacks. With a
 /// model of another provider, its size is not known.
@@ -97,4 +70,18 @@ fn what_is_not_priced_is_told_by_explain_too() {
     let here = CommandFolder::with("s.jsonl", jsonl(&lines));
     let told = "list price, without service tier \"flex\"";
     here.run("explain s.jsonl --contents").ok().prints(&[told]);
+}
+
+#[test]
+fn the_peak_includes_a_prompt_that_the_provider_summarized() {
+    let usage = json!({"input_tokens": 9_010, "output_tokens": 300, "iterations": [
+        {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500},
+        {"type": "message", "input_tokens": 9_010, "output_tokens": 300}]});
+    let reply = json!({"id": "msg_1", "type": "message", "role": "assistant", "stop_reason": "end_turn",
+        "model": "claude-opus-4-6", "content": [{"type": "text", "text": "8443"}], "usage": usage});
+    let asked = json!({"model": "claude-opus-4-6", "messages": [{"role": "user", "content": "Which port?"}]});
+    let stored = json!({"request": asked, "response": reply}).to_string();
+    let here = CommandFolder::with("a.json", stored);
+    here.run(&format!("run a.json {REPLAY}")).ok();
+    assert_eq!(here.row("out", "as-recorded")["peak_context_tokens"], "180000");
 }

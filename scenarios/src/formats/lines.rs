@@ -101,7 +101,7 @@ pub(crate) fn damage(objects: usize, error: Option<&Error>, is_last: bool) -> Op
         (0, Some(e)) if is_cut(e, is_last) => {
             "the last line breaks off; the lines before it are used".to_string()
         }
-        (0, Some(e)) => format!("{}; left out", not_an_object(e)),
+        (0, Some(e)) => format!("{NOT_AN_OBJECT} ({e}); left out"),
         (n, None) => format!("{} on one line; read", pluralize(n, "object")),
         (n, Some(_)) => {
             format!("{} on one line, after one that breaks off; read", pluralize(n, "object"))
@@ -127,10 +127,6 @@ const NOT_AN_OBJECT: &str = "not a JSON object";
 
 fn is_cut(error: &Error, is_last: bool) -> bool {
     is_last && error.is_eof()
-}
-
-fn not_an_object(error: &Error) -> String {
-    format!("{NOT_AN_OBJECT} ({error})")
 }
 
 /// Receives the documents of a file one at a time, each with a name.
@@ -201,7 +197,7 @@ fn merged<T: LineObject>(
     (1..).zip(all).map(|(number, (_, line))| RecordedLine { number, ..line }).collect()
 }
 
-/// Returns for each line whether it stands on a branch that was given up: its members `id` and
+/// Returns for each line whether it is on a branch that was given up: its members `id` and
 /// `parent` chain it, and it is not on the way to the last such line. A note counts the messages.
 pub(super) fn given_up(
     lines: &[RecordedLine],

@@ -16,6 +16,7 @@ mod cline;
 mod codex;
 mod copilot_cli;
 mod copilot_vscode;
+mod counters;
 mod crush;
 mod cursor;
 #[cfg(test)]
@@ -43,6 +44,8 @@ mod pi;
 mod plausible;
 mod prelude;
 mod qwen_code;
+#[cfg(test)]
+mod reading_tests;
 mod recording;
 mod session;
 pub(crate) mod source;
@@ -53,13 +56,14 @@ pub(crate) mod time;
 mod unpack;
 mod zed;
 
+pub use counters::Counters;
 pub use foreign::program as foreign_program;
 pub use format::Format;
 pub use lines::is_about_damage;
 pub(crate) use messages::definition;
 pub use recording::{
-    ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
-    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
+    ContextPlace, Input, MessagePart, NoteKind, ProviderRoute, Recording, RecordingCompaction,
+    RecordingReply, RecordingStep, StepKind, View,
 };
 pub use source::{Archive, Head, SearchedFolders, Source};
 pub use time::millis;

@@ -4,6 +4,7 @@ pub(super) use ctxbench_core::content::Part;
 pub(super) use ctxbench_session::{Billing, Trigger};
 pub(super) use serde_json::{Map, Value, json};
 
+pub(super) use super::counters::{Counters, cost, known, tokens};
 pub(super) use super::format::{Ended, Format, Sink, no_parts};
 pub(super) use super::json::{Document, Members};
 pub(super) use super::lines::{
@@ -12,9 +13,8 @@ pub(super) use super::lines::{
 };
 pub(super) use super::messages::{self, MessageReader, content, definitions, text_of};
 pub(super) use super::recording::{
-    ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
-    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, added, cost, known,
-    sent_around, tokens, weigh_reasoning,
+    ContextPlace, Input, MessagePart, NoteKind, ProviderRoute, Recording, RecordingCompaction,
+    RecordingReply, RecordingStep, StepKind, View, added, sent_around, weigh_reasoning,
 };
 pub(super) use super::source::{Head, Source, listed, unpacked};
 pub(super) use super::time;

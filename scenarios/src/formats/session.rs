@@ -11,10 +11,11 @@ use ctxbench_session::{
     ToolEntry, UserEntry, calibration,
 };
 
+use super::counters::{Counters, wrong_counters};
 use super::lines::first_line;
 use super::recording::{
-    ContextPlace, Counters, Input, MessagePart, Recording, RecordingCompaction, RecordingReply,
-    RecordingStep, StepKind, View, wrong_counters,
+    ContextPlace, Input, MessagePart, Recording, RecordingCompaction, RecordingReply,
+    RecordingStep, StepKind, View,
 };
 use super::source::Source as Read;
 use super::{plausible, time};
@@ -297,7 +298,8 @@ impl SessionBuilder {
     fn call(&mut self, reply: RecordingReply) {
         let Some(usage) = counted(&reply) else { return };
         let (at, agent) = (self.at(), self.agent.clone());
-        self.aside.extend((!reply.pieces.is_empty()).then_some(self.items.len()));
+        let is_single = reply.is_single || !reply.pieces.is_empty();
+        self.aside.extend(is_single.then_some(self.items.len()));
         self.entry(Entry::RecordedCall(RecordedCall { usage, model: reply.model, at, agent }));
     }
 

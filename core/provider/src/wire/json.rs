@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -130,12 +131,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<'_, T> {
             fn visit_str<E: serde::de::Error>(self, s: &str) -> Result<Self::Value, E> {
                 Ok(OneOrMany::One(Text::Shared(s.into())))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut parts = Vec::new();
-                while let Some(p) = seq.next_element()? {
-                    parts.push(p);
-                }
-                Ok(OneOrMany::Many(parts))
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(OneOrMany::Many)
             }
         }
         d.deserialize_any(V(std::marker::PhantomData))

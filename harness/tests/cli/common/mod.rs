@@ -4,6 +4,8 @@
 #[path = "../../../../tests/tests/common/jsonl.rs"]
 #[allow(dead_code, reason = "shared with the tests of the libraries")]
 mod jsonl;
+#[path = "../../../../tests/tests/common/readings.rs"]
+pub mod readings;
 #[path = "../../../../tests/tests/common/recordings.rs"]
 pub mod recordings;
 #[path = "../../../../tests/tests/common/replayed.rs"]

@@ -73,33 +73,7 @@ fn block(block: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{counted, describe, import, recorded, times};
     use super::*;
-
-    #[test]
-    fn a_thread_has_its_calls_and_its_title() {
-        let path = recorded("amp/T-0f0f0f0f-0000-4000-8000-00000000000c.json");
-        let loaded = import("amp", &Source::at(&path)).remove(0);
-        let s = &loaded.session;
-        let header = (&*s.header.id, &*s.header.title, s.header.model.as_deref());
-        let id = "T-0f0f0f0f-0000-4000-8000-00000000000c";
-        assert_eq!(header, (id, "Port of server.ts", Some("claude-sonnet-4-5-20250929")));
-        let expected = [
-            "user: Which port does server.ts use?",
-            "model: (The port is probably a constant in server.ts.sig) + I will read server.ts. + \
-             Read[toolu_1]{\"path\":\"/repo/server.ts\"}",
-            "result[toolu_1]: export const port = 8443;\n",
-            "model: server.ts listens on port 8443.",
-            "user: And which file sets it in tests?",
-            "model: test/setup.ts sets it.",
-        ];
-        assert_eq!(describe(s), expected);
-        let calls = [[10, 0, 14_000, 60], [9, 14_000, 120, 40], [9, 14_120, 90, 30]];
-        assert_eq!(counted(s), calls.map(Some));
-        // Created at 16:00:00; the replies came at :02, :05 and 1:02.
-        assert_eq!(times(s), [0, 2_000, 5_000, 62_000]);
-        assert_eq!(loaded.warnings, Vec::<String>::new());
-    }
 
     #[test]
     fn results_have_several_forms_and_gpt_writes_nothing() {

@@ -220,6 +220,3 @@ fn blocks(value: Option<&Value>) -> Value {
     };
     list.iter().map(block).collect()
 }
-
-#[cfg(test)]
-mod tests;

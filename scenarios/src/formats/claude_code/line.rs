@@ -13,6 +13,7 @@ pub(super) type Line = RecordedLine<TranscriptLine>;
 #[serde_with::apply(
     Option<String> => #[serde(deserialize_with = "member")],
     bool => #[serde(deserialize_with = "member")],
+    Option<Box<Message>> => #[serde(deserialize_with = "member")],
 )]
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -50,13 +51,7 @@ pub(super) struct Message {
     pub(super) stop_reason: Option<String>,
     pub(super) usage: Value,
     pub(super) content: Content,
-    /// Refuses a list, which could otherwise be a message.
-    #[serde(flatten)]
-    _others: Others,
 }
-
-#[derive(Default, Deserialize)]
-struct Others {}
 
 /// Content of a message.
 #[derive(Default)]
@@ -79,11 +74,12 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// Reads a member; one of another type is as if it were missing.
+/// Reads a member; one of another type, or a list, is as if it were missing.
 fn member<'de, T: DeserializeOwned + Default, D: Deserializer<'de>>(
     from: D,
 ) -> Result<T, D::Error> {
-    Ok(T::deserialize(Value::deserialize(from)?).unwrap_or_default())
+    let value = Some(Value::deserialize(from)?).filter(|value| !value.is_array());
+    Ok(value.and_then(|value| T::deserialize(value).ok()).unwrap_or_default())
 }
 
 impl TranscriptLine {

@@ -18,7 +18,7 @@
 //!   The request for its summary, from a separate file, and the user's command are part of it; see
 //!   `compactions.rs`.
 //! - A side question and the request for a summary continue the session in a file of their own,
-//!   which repeats the lines before. A line counts where it stands first; what such a file adds are
+//!   which repeats the lines before. A line counts where it is first; what such a file adds are
 //!   calls, not a conversation of the session.
 //! - API errors that the program wrote as a reply (`<synthetic>`) are not replies of the model and
 //!   are left out.

@@ -1,7 +1,7 @@
 //! Lines of a Claude Code transcript that belong to a subagent, the sidechain lines.
 //!
 //! Files of side questions and of requests for summaries begin with the lines of the session, and
-//! copies of such files with each other's. A line that stands twice is taken once.
+//! copies of such files with each other's. A line that appears twice is taken once.
 
 use std::collections::HashSet;
 
@@ -61,7 +61,7 @@ pub(super) fn split(mut lines: Vec<Line>) -> Conversations {
 struct StandingLines(HashMap<u64, Option<String>>);
 
 impl StandingLines {
-    /// Adds a message of the main conversation. Returns whether it stands there already.
+    /// Adds a message of the main conversation. Returns whether it is there already.
     fn add_main(&mut self, line: &TranscriptLine) -> bool {
         let (uuid, names) = (line.uuid.as_ref().map(hash_of), line.fingerprints());
         let copies = names.iter().flat_map(|[copies, _]| copies);

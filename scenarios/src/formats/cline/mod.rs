@@ -312,7 +312,6 @@ fn alone(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, counted, describe, recorded};
     use super::*;
 
     const MESSAGES: &str = r#"[
@@ -345,65 +344,6 @@ mod tests {
             std::ops::ControlFlow::Continue(())
         });
         found
-    }
-
-    #[test]
-    fn a_task_of_roo_code_counts_the_cache_once_and_shows_its_summary() {
-        let path = recorded("roo-code/0a0a0a0a-0000-4000-8000-000000000005").join(HISTORY);
-        let loaded = testing::import("cline", &Source::at(&path)).remove(0);
-        let s = &loaded.session;
-        // Whole prompts: 14,012 = 14,000 + 12; 14,129 = 14,000 + 120 + 9; 9,330 = 9,300 + 30.
-        let expected = [[12, 0, 14_000, 60], [9, 14_000, 120, 40], [30, 0, 9_300, 30]];
-        assert_eq!(counted(s), expected.map(Some));
-        assert_eq!(s.header.title, "Which port does server.ts use?");
-        assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5"));
-        let told = describe(s);
-        assert!(told[1].starts_with("model: (The port is probably a constant"), "{told:?}");
-        let summary = "compaction: Some(14169) Some(9300) Some(\"## Conversation Summary\\n\
-                       The user asked for the port of server.ts; it is 8443.\")";
-        assert_eq!(told.iter().find(|line| line.starts_with("compaction")).unwrap(), summary);
-        // The last call has no result, and two files are named.
-        assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
-    }
-
-    #[test]
-    fn damaged_counters_are_read_as_far_as_they_are_whole() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(HISTORY);
-        std::fs::write(&path, MESSAGES).unwrap();
-        let ui = ui(&[(1100, 7), (3100, 8)]);
-        let read = |ui: &str| {
-            std::fs::write(dir.path().join("ui_messages.json"), ui).unwrap();
-            let loaded = testing::import("cline", &Source::at(&path)).remove(0);
-            (counted(&loaded.session), loaded.warnings)
-        };
-        let (counters, told) = read(&ui[..ui.rfind('{').unwrap() - 3]);
-        assert_eq!(counters, [Some([7, 0, 0, 1]), None]);
-        assert!(told[0].starts_with("ui_messages.json:1: the JSON breaks off here"), "{told:?}");
-        let (counters, told) = read("no JSON");
-        assert_eq!(counters, [None, None]);
-        assert!(told[0].starts_with("ui_messages.json:1: not readable as JSON"), "{told:?}");
-    }
-
-    #[test]
-    fn messages_that_cline_left_out_are_a_compaction_of_the_request() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(HISTORY);
-        std::fs::write(&path, MESSAGES).unwrap();
-        let mut ui: Value = serde_json::from_str(&ui(&[(1100, 7), (3100, 8)])).unwrap();
-        // The range of a request is in the messages after it.
-        let range = json!({"ts": 3200, "say": "text", "conversationHistoryDeletedRange": [2, 3]});
-        ui.as_array_mut().unwrap().extend([range.clone(), range]);
-        std::fs::write(dir.path().join("ui_messages.json"), ui.to_string()).unwrap();
-        let s = testing::import("cline", &Source::at(&path)).remove(0).session;
-        let expected = [
-            "user: find the port",
-            "model: I look.",
-            "user: go on",
-            "compaction: None None None",
-            "model: 8443",
-        ];
-        assert_eq!(describe(&s), expected);
     }
 
     #[test]
@@ -454,19 +394,5 @@ mod tests {
         let name = format!("tasks.zip/tasks/1/{HISTORY}");
         let found = crate::formats::detect(&Source::of_bytes(text.as_bytes(), &name)).unwrap();
         assert_eq!(found.name, "cline");
-    }
-
-    #[test]
-    fn a_request_of_which_only_the_cost_is_known_is_paid() {
-        let told = |tokens: u64| json!({"tokensIn": tokens, "tokensOut": tokens, "cost": 0.25});
-        let line = |ts: u64, tokens: u64| json!({"ts": ts, "say": "api_req_started", "text": told(tokens).to_string()});
-        let ui = json!([line(1100, 0), line(3100, 8)]);
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join(HISTORY), MESSAGES).unwrap();
-        std::fs::write(dir.path().join("ui_messages.json"), ui.to_string()).unwrap();
-        let path = dir.path().join(HISTORY);
-        let s = testing::import("cline", &Source::at(&path)).remove(0).session;
-        assert_eq!(counted(&s), [None, Some([8, 0, 0, 8])]);
-        assert!(describe(&s).contains(&"call: 0".to_string()), "{:?}", describe(&s));
     }
 }

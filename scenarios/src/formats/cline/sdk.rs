@@ -63,29 +63,3 @@ fn summary(compaction: Option<&Value>) -> StepKind {
         ..RecordingCompaction::default()
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::testing::{self, counted, describe, recorded};
-    use super::*;
-
-    #[test]
-    fn a_session_has_its_counters_title_and_compaction() {
-        let path = recorded("cline-sdk/1764345600000_abc12.messages.json");
-        let source = Source::at(&path);
-        let loaded = testing::import("cline", &source).remove(0);
-        let s = &loaded.session;
-        // Whole prompts: 14,012 = 14,000 + 12; 14,129 = 14,000 + 120 + 9; 14,219 = 14,120 + 90 + 9.
-        let expected = [[12, 0, 14_000, 60], [9, 14_000, 120, 40], [9, 14_120, 90, 30]];
-        assert_eq!(counted(s), expected.map(Some));
-        assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5"));
-        assert_eq!((&*s.header.id, &*s.header.title), ("1764345600000_abc12", "Port of server.ts"));
-        let told = describe(s);
-        let summary = "compaction: Some(14169) None \
-                       Some(\"The user asked for the port of server.ts; it is 8443.\")";
-        assert_eq!(told[0], "system: You are Cline.");
-        assert_eq!(told[5..7], [summary, "user: And which file sets it in tests?"]);
-        let parts = (super::super::FORMAT.parts)(&source);
-        assert_eq!(parts.len(), 2, "{parts:?}");
-    }
-}

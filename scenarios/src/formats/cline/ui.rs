@@ -106,23 +106,4 @@ mod tests {
         .unwrap();
         assert_eq!(crate::load_path(folder.path()).unwrap().scenarios.len(), 1);
     }
-
-    #[test]
-    fn requests_on_one_line_are_several_and_some_tell_only_their_cost() {
-        let text = std::fs::read_to_string(recorded(TASK).join("ui_messages.json")).unwrap();
-        let mut messages: Value = serde_json::from_str(&text).unwrap();
-        let import = |messages: &Value| {
-            let text = messages.to_string();
-            let source = Source::of_bytes(text.as_bytes(), "ui_messages.json");
-            testing::import("cline", &source).remove(0).session
-        };
-        let expected = [[12, 0, 14_000, 60], [9, 14_000, 120, 40], [30, 0, 9_300, 30]];
-        assert_eq!(counted(&import(&messages)), expected.map(Some));
-        let told = json!({"tokensIn": 0, "tokensOut": 0, "cost": 0.25}).to_string();
-        messages[1]["text"] = told.into();
-        let s = import(&messages);
-        assert_eq!(counted(&s)[0], None);
-        let is_paid = |e: &ctxbench_session::Entry| matches!(e, ctxbench_session::Entry::RecordedCall(c) if c.usage.billing.told_usd == Some(0.25));
-        assert!(s.entries.iter().any(is_paid), "{:?}", describe(&s));
-    }
 }

@@ -333,9 +333,8 @@ impl RolloutReader {
                      the counters of the calls; they are billed as a call without a reply",
                     at.line
                 ));
-                // If no line was lost, it is a single call.
-                let is_whole = self.out.broken.is_empty();
-                reply.pieces.extend(is_whole.then_some(MessagePart::Opaque));
+                // A line that is lost may have had another call.
+                reply.is_single = self.out.broken.is_empty();
                 self.without_reply(at, reply);
             }
         }

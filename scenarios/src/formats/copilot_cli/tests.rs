@@ -6,40 +6,6 @@ use crate::Loaded;
 
 const SESSION: &str = "0c0c0c0c-0000-4000-8000-000000000002";
 
-#[test]
-fn a_session_has_its_subagent_and_its_compaction() {
-    let loaded =
-        import("copilot-cli", &Source::at(&recorded("copilot-cli/events.jsonl"))).remove(0);
-    let s = &loaded.session;
-    let header = (&*s.header.id, &*s.header.title, s.header.model.as_deref());
-    let title = "Which port does server.ts use?";
-    assert_eq!(header, (SESSION, title, Some("claude-sonnet-4.5")));
-    let expected = [
-        "system: You are the GitHub Copilot CLI.",
-        "user: <current_datetime>2025-11-28T16:00:03Z</current_datetime>\n\n + Which port does server.ts \
-         use?",
-        "model: (The port is probably a constant in server.ts.) + I will read server.ts. + \
-         view[toolu_1]{\"path\":\"/repo/server.ts\"} + \
-         task[toolu_2]{\"agent_type\":\"explore\",\"prompt\":\"Look for other ports\"}",
-        "result[toolu_1]: export const port = 8443;\n",
-        "ag-1/model: No other ports.",
-        "result[toolu_2]: No other ports.",
-        "model: server.ts listens on port 8443.",
-        "compaction: Some(14000) Some(13200) \
-         Some(\"The user asked for the port of server.ts; it is 8443.\")",
-        "user: And which file sets it in tests?",
-        "model: test/setup.ts sets it.",
-    ];
-    assert_eq!(describe(s), expected);
-    // Only the output of a call is counted, so its counters are unknown.
-    assert_eq!(counted(s), [None; 4]);
-    // 14,100 - 13,000 fresh.
-    assert_eq!(compaction_usage(&loaded), [1_100, 13_000, 0, 150]);
-    // The definitions of the tools; the system prompt is in the file.
-    assert_eq!((s.header.prefix_tokens, s.header.context_window), (Some(4_000), Some(128_000)));
-    assert_eq!(loaded.warnings, Vec::<String>::new());
-}
-
 fn compaction_usage(loaded: &Loaded) -> [u64; 4] {
     let usage = loaded.session.entries.iter().find_map(|e| match e {
         ctxbench_session::Entry::RecordedCompaction(c) => c.usage.clone(),
@@ -96,25 +62,4 @@ fn the_database_has_the_counters_of_each_call() {
     let name = format!("{SESSION} api-1 100+0+12900");
     assert_eq!(first.billing.call_id.as_deref(), Some(&*name));
     assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
-}
-
-#[test]
-fn real_sessions_are_read_whole() {
-    let import = |name: &str| {
-        let path = recorded(&format!("copilot-cli/agent-sessions-{name}.jsonl"));
-        import("copilot-cli", &Source::at(&path)).remove(0)
-    };
-    let loaded = import("1.0.77");
-    let expected = [
-        "system: [trimmed for fixture]",
-        "user: List the files",
-        "model: Listing the files. + shell[call-1]{\"command\":\"ls\"}",
-        "result[call-1]: a.txt\nb.txt\n",
-        "model: Done",
-    ];
-    assert_eq!(describe(&loaded.session), expected);
-    assert_eq!(loaded.session.header.prefix_tokens, Some(10));
-    assert_eq!(counted(&loaded.session), [None, None]);
-    assert_eq!(loaded.warnings, Vec::<String>::new());
-    assert_eq!(describe(&import("1.0.11").session).len(), 4);
 }

@@ -80,6 +80,3 @@ fn step(n: usize, m: &Map<String, Value>, newest: Option<&str>) -> RecordingStep
     };
     RecordingStep::new(n, at, what)
 }
-
-#[cfg(test)]
-mod tests;

@@ -85,35 +85,3 @@ fn read_line(reader: &mut MessageReader, line: &RecordedLine) {
         _ => {}
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{counted, describe, import, recorded};
-    use super::*;
-
-    #[test]
-    fn a_session_has_its_title_its_compaction_and_no_counters() {
-        let path = recorded("droid/0f0f0f0f-0000-4000-8000-00000000000b.jsonl");
-        let source = Source::at(&path);
-        let loaded = import("droid", &source).remove(0);
-        let s = &loaded.session;
-        let header = (&*s.header.id, &*s.header.title, s.header.model.as_deref());
-        let id = "0f0f0f0f-0000-4000-8000-00000000000b";
-        assert_eq!(header, (id, "Port of server.ts", Some("claude-sonnet-4-5")));
-        let expected = [
-            "user: <system-reminder>\nToday is Friday.\n</system-reminder> + Which port does server.ts \
-             use?",
-            "model: (The port is probably a constant in server.ts.sig) + I will read server.ts. + \
-             Read[toolu_1]{\"file_path\":\"/repo/server.ts\"}",
-            "result[toolu_1]: export const port = 8443;\n",
-            "model: server.ts listens on port 8443.",
-            "compaction: None None Some(\"The user asked for the port of server.ts; it is 8443.\")",
-            "user: And which file sets it in tests?",
-            "model: test/setup.ts sets it.",
-        ];
-        assert_eq!(describe(s), expected);
-        assert_eq!(counted(s), [None; 3]);
-        assert_eq!((FORMAT.parts)(&source).len(), 1);
-        assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
-    }
-}

@@ -224,6 +224,3 @@ fn result(call: &Map<String, Value>) -> Option<Vec<MessagePart>> {
     };
     Some(list.iter().flat_map(piece).collect())
 }
-
-#[cfg(test)]
-mod tests;

@@ -104,33 +104,3 @@ fn counters(stats: &Map<String, Value>) -> Option<Counters> {
     let output = all.output.saturating_add(thought);
     (object_in(stats, "models").len() == 1).then_some(Counters { output, ..all })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{counted, describe, import, recorded};
-    use super::*;
-
-    #[test]
-    fn a_stream_has_its_replies_and_the_counters_of_a_single_call() {
-        let path = recorded("gemini-stream/two-calls.jsonl");
-        let loaded = import("gemini-stream", &Source::at(&path)).remove(0);
-        let s = &loaded.session;
-        assert_eq!(s.header.model.as_deref(), Some("gemini-2.5-pro"));
-        let expected = [
-            "user: Which port does server.ts use?",
-            "model: I will read server.ts. + \
-             read_file[read_file_1764345602000_0]{\"file_path\":\"server.ts\"}",
-            "result[read_file_1764345602000_0]: Read 1 line",
-            "model: server.ts listens on port 8443.",
-        ];
-        assert_eq!(describe(s), expected);
-        assert_eq!(counted(s), [None, None]);
-        assert_eq!(loaded.warnings, Vec::<String>::new());
-
-        let path = recorded("gemini-stream/one-call.jsonl");
-        let s = import("gemini-stream", &Source::at(&path)).remove(0).session;
-        assert_eq!(describe(&s)[1], "model: test/setup.ts sets it.");
-        // 10,300 - 8,000 fresh; 10,321 - 10,300 = 21 tokens of output and thoughts.
-        assert_eq!(counted(&s), [Some([2_300, 8_000, 0, 21])]);
-    }
-}

@@ -193,6 +193,3 @@ fn counters(usage: &Map<String, Value>, id: Option<&str>) -> Counters {
     let names = ["inputOther", "inputCacheRead", "inputCacheCreation", "output"];
     Counters::read(usage, names).called(id)
 }
-
-#[cfg(test)]
-mod tests;

@@ -72,10 +72,10 @@ impl MessageReader {
         self.count += 1;
         let kind = str_of(o, "type").unwrap_or_default();
         let what = match str_of(o, "role") {
-            Some("system" | "developer") => match self.standing(o) {
-                Some(what) => what,
-                None => return,
-            },
+            Some("system" | "developer") => {
+                let Some(what) = self.standing(o) else { return };
+                what
+            }
             Some("user" | "human") => {
                 StepKind::question(string(o, "id"), content(o.get("content")))
             }

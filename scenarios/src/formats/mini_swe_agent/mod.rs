@@ -59,6 +59,3 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     }
     sink(Ok(reader.out))
 }
-
-#[cfg(test)]
-mod tests;

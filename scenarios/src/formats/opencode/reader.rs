@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ctxbench_formats::opencode;
 
-use super::super::recording;
+use super::super::counters;
 use crate::formats::prelude::*;
 
 /// Stored session: its properties, and its messages with their parts.
@@ -152,7 +152,7 @@ impl OpenCodeReader<'_, '_> {
         // Some providers price the message only.
         if let [PendingReply { counters: Some(counters), .. }] = replies.as_mut_slice() {
             let usd = &mut counters.billing.told_usd;
-            *usd = usd.or(recording::cost(info.get("cost")));
+            *usd = usd.or(counters::cost(info.get("cost")));
         }
         for (n, asked) in replies.into_iter().enumerate() {
             let PendingReply { pieces, results, counters, is_undone, .. } = asked;
@@ -240,10 +240,10 @@ impl PendingReply {
     fn counted(&mut self, o: &Map<String, Value>) {
         let Some(tokens) = object_of(o, "tokens") else { return };
         let mut counters = counters(tokens);
-        counters.billing.told_usd = recording::cost(o.get("cost"));
+        counters.billing.told_usd = counters::cost(o.get("cost"));
         self.counters = Some(counters);
         let reasoning = tokens.get("reasoning").filter(|_| self.is_sealed);
-        if let Some(reasoning) = reasoning.and_then(recording::tokens) {
+        if let Some(reasoning) = reasoning.and_then(counters::tokens) {
             weigh_reasoning(self.pieces.iter_mut().collect(), reasoning);
         }
     }

@@ -1,40 +1,13 @@
-use ctxbench_session::{Entry, RecordedCompaction, Trigger};
 use rusqlite::Connection;
 use serde_json::json;
 
 use super::super::detect;
-use super::super::testing::{counted, describe, import, recorded, times};
+use super::super::testing::{counted, describe, import};
 use super::*;
 use crate::Loaded;
 
 fn all(source: &Source<'_>) -> Vec<Loaded> {
     import("opencode", source)
-}
-
-#[test]
-fn an_export_becomes_a_session_with_its_compactions() {
-    let loaded = all(&Source::at(&recorded("opencode/s2_multiturn.export.json"))).remove(0);
-    let s = &loaded.session;
-    assert_eq!((&*s.header.id, &*s.header.title), ("s2_multiturn.export", "Mock title"));
-    assert_eq!(s.header.model.as_deref(), Some("mock-model"));
-    let told: Vec<&RecordedCompaction> = s
-        .entries
-        .iter()
-        .filter_map(|e| if let Entry::RecordedCompaction(c) = e { Some(c) } else { None })
-        .collect();
-    let [one, two] = told.as_slice() else { panic!("{told:?}") };
-    // The previous contexts: 13,990 in and 20 out, later 14,500 and 40.
-    assert_eq!((one.pre_tokens, two.pre_tokens), (Some(14_010), Some(14_540)));
-    assert_eq!(one.summary.as_deref(), Some("## Objective\n- MOCK SUMMARY ONE"));
-    assert_eq!(one.trigger, Some(Trigger::Auto));
-    assert_eq!(one.usage.as_ref().map(|u| (u.input, u.output)), Some((6_000, 100)));
-    let told = describe(s);
-    let call = r#"call_0002]{"filePath":"/home/dev/shop/a.txt"}"#;
-    assert_eq!(told[0], "user: \"Read a.txt please (turn 1).\"");
-    assert!(told[1].ends_with(&format!("read[{call}")), "{}", told[1]);
-    assert!(told[2].starts_with("result[call_0002]: <path>/home/dev/shop/a.txt</path>"));
-    assert_eq!(counted(s)[0], Some([3_000, 0, 0, 60]));
-    assert!(times(s).starts_with(&[0, 1_450]) && times(s)[3] == 3_044, "{:?}", times(s));
 }
 
 fn parts() -> Vec<(Value, Vec<Value>)> {
@@ -246,91 +219,4 @@ fn database_with_its_tables_in_the_log_is_recognised() {
     let _db = small_database(&path, "wal");
     assert_eq!(detect(&Source::at(&path)).map(|format| format.name), Some("opencode"));
     assert_eq!(all(&Source::at(&path))[0].session.header.title, "A fix");
-}
-
-#[test]
-fn a_manual_compaction_without_a_summary_and_a_failed_request() {
-    let export = json!({"info": {"id": "ses_1", "projectID": "p", "parentID": "ses_0"}, "messages": [
-        {"info": {"id": "msg_1", "role": "user"}, "parts": [{"type": "text", "text": "hi"}]},
-        {"info": {"id": "msg_2", "role": "assistant", "error": {"name": "APIError"}, "tokens": {"input": 0, "output": 0, "cache": {"read": 0, "write": 0}}}, "parts": []},
-        {"info": {"id": "msg_3", "role": "user"}, "parts": [{"type": "compaction", "auto": false}]}]});
-    let loaded = all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0);
-    assert_eq!(describe(&loaded.session), ["user: hi", "compaction: None None None"]);
-    assert!(
-        matches!(&loaded.session.entries[1], Entry::RecordedCompaction(c) if c.trigger == Some(Trigger::Manual))
-    );
-}
-
-#[test]
-fn what_the_user_took_back_is_paid_and_not_in_the_session() {
-    let text = |text: &str| json!([{"type": "text", "text": text}]);
-    let tokens = json!({"input": 10, "output": 5, "cache": {"read": 0, "write": 0}});
-    let reply = |id: &str| json!({"id": id, "role": "assistant", "tokens": tokens.clone()});
-    let info = json!({"id": "ses_1", "projectID": "p", "revert": {"messageID": "msg_3"}});
-    let export = json!({"info": info, "messages": [
-        {"info": {"id": "msg_1", "role": "user"}, "parts": text("keep")},
-        {"info": reply("msg_2"), "parts": text("kept")},
-        {"info": {"id": "msg_3", "role": "user"}, "parts": text("undo")},
-        {"info": reply("msg_4"), "parts": text("undone")}]});
-    let session = all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0).session;
-    assert_eq!(describe(&session)[..2], ["user: keep", "model: kept"]);
-    let is_call = |e: &&Entry| matches!(e, Entry::RecordedCall(c) if c.usage.input == 10);
-    assert_eq!(session.entries.iter().filter(is_call).count(), 1);
-    assert_eq!(session.entries.len(), 3);
-}
-
-#[test]
-fn of_a_reply_that_was_taken_back_in_part_the_rest_stays() {
-    let finish = |id: &str, input: u64| json!({"id": id, "type": "step-finish", "tokens": {"input": input, "output": 5, "cache": {"read": 0, "write": 0}}});
-    let text = |id: &str| json!({"id": id, "type": "text", "text": id});
-    let start = |id: &str| json!({"id": id, "type": "step-start"});
-    let parts = json!([
-        start("s1"),
-        text("p1"),
-        text("p2"),
-        finish("f1", 10),
-        start("s2"),
-        text("p3"),
-        finish("f2", 20)
-    ]);
-    let told = |part: &str| {
-        let info = json!({"id": "ses_1", "projectID": "p", "revert": {"messageID": "msg_2", "partID": part}});
-        let export = json!({"info": info, "messages": [
-            {"info": {"id": "msg_1", "role": "user"}, "parts": [text("go")]},
-            {"info": {"id": "msg_2", "role": "assistant"}, "parts": parts},
-            {"info": {"id": "msg_3", "role": "user"}, "parts": [text("more")]}]});
-        describe(&all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0).session)
-    };
-    assert_eq!(told("s2"), ["user: go", "model: p1 + p2", "call: 20"]);
-    assert_eq!(told("p2"), ["user: go", "model: p1", "call: 20"]);
-    assert_eq!(told("p1"), ["user: go", "call: 10", "call: 20"]);
-}
-
-/// The second summary failed, and the program cleared the output of the first call later.
-#[test]
-fn neither_a_failed_summary_nor_a_cleared_output_is_a_compaction() {
-    let tokens =
-        |input: u64| json!({"input": input, "output": 5, "cache": {"read": 0, "write": 0}});
-    let asked =
-        |id: &str, parts: Value| json!({"info": {"id": id, "role": "user"}, "parts": parts});
-    let reply = |id: &str, input: u64, more: Value, parts: Value| {
-        let mut info = json!({"id": id, "role": "assistant", "tokens": tokens(input)});
-        info.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        json!({"info": info, "parts": parts})
-    };
-    let text = |text: &str| json!([{"type": "text", "text": text}]);
-    let call = json!([{"type": "tool", "tool": "read", "callID": "c", "state":
-        {"status": "completed", "input": {}, "output": "x", "time": {"end": 2, "compacted": 7}}}]);
-    let failed = json!({"summary": true, "error": {"name": "APIError"}});
-    let export = json!({"info": {"id": "ses_1", "projectID": "p"}, "messages": [
-        asked("msg_1", text("read it")),
-        reply("msg_2", 150_000, json!({}), call),
-        asked("msg_3", json!([{"type": "compaction", "auto": true}])),
-        reply("msg_4", 150_100, failed, text("So")),
-        asked("msg_5", text("go on")),
-        reply("msg_6", 60_000, json!({}), text("done"))]});
-    let s = all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0).session;
-    let told = describe(&s);
-    assert!(!told.iter().any(|line| line.starts_with("compaction")), "{told:?}");
-    assert!(told.contains(&"call: 150100".to_string()), "{told:?}");
 }

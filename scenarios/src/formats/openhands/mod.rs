@@ -126,6 +126,3 @@ fn events_of(
         items.into_iter().filter_map(|p| if let Value::Array(p) = p { Some(p) } else { None });
     pairs.flatten().filter_map(object).collect()
 }
-
-#[cfg(test)]
-mod tests;

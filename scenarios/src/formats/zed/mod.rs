@@ -176,6 +176,3 @@ impl ThreadReader {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
