@@ -45,7 +45,9 @@ fn claude_code_summary_has_nine_sections_and_restored_files() {
     assert_eq!(found[0].mechanism, "compact");
     let after = &found[0];
     use BlockKind::{Assistant, Call, Output, User};
-    assert!(!after.kinds().iter().any(|k| matches!(k, User | Assistant | Call | Output)));
+    let is_said = |k: &BlockKind| matches!(k, User | Assistant | Call | Output);
+    let stays: Vec<BlockKind> = after.kinds().iter().copied().filter(is_said).collect();
+    assert_eq!(stays, [Call, Output], "the newest reply (docs/sources/claude-code.md §1.3)");
     let summary = &after.of_kind(BlockKind::Summary)[0].text;
     for n in 1..=9 {
         let heading = format!("{n}.");
