@@ -170,7 +170,7 @@ impl Observer {
             }
             Noted::ProgramLog(text) => {
                 if let Some(tracer) = &mut self.tracer {
-                    tracer.record_log(text);
+                    tracer.said.push(text.clone());
                 }
             }
             Noted::NewSession { shown } => self.recall.crossed(shown),

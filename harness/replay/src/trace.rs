@@ -73,7 +73,8 @@ pub(super) struct Tracer {
     scenario: String,
     strategy: String,
     hashes: HashMap<u64, Arc<str>>,
-    said: Vec<String>,
+    /// Messages of the strategy since the line before.
+    pub(super) said: Vec<String>,
     /// Model and items of the line before, with whether each is marked.
     before: (String, Vec<MarkedBlock>),
 }
@@ -88,11 +89,6 @@ impl Tracer {
             said: vec![],
             before: Default::default(),
         }
-    }
-
-    /// Adds a message of the strategy to the next line.
-    pub(super) fn record_log(&mut self, text: &str) {
-        self.said.push(text.to_string());
     }
 
     pub(super) fn line(&mut self, request: &Request, record: &RequestRecord) -> String {

@@ -88,6 +88,10 @@ fn is_like(text: &str, pattern: &str) -> bool {
     is_found && left.ends_with(last)
 }
 
+fn list(all: impl Iterator<Item = String>) -> String {
+    all.collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the properties of a session by name, `entries` among them.
 fn properties(loaded: &Loaded, parts: usize) -> Vec<(String, String)> {
     let Loaded { session, warnings, .. } = loaded;
@@ -123,7 +127,6 @@ fn properties(loaded: &Loaded, parts: usize) -> Vec<(String, String)> {
     let replies = entries.iter().filter_map(Entry::as_reply);
     let estimates = calls().filter_map(|(_, usage, _)| usage.output_estimate);
     let number = |n: Option<u64>| n.map_or("-".to_string(), |n| n.to_string());
-    let list = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>().join(" ");
     let text = |lines: Vec<String>| {
         lines.iter().map(|line| line.replace('\n', "⏎")).collect::<Vec<_>>().join("\n")
     };
@@ -135,19 +138,16 @@ fn properties(loaded: &Loaded, parts: usize) -> Vec<(String, String)> {
         ("window", number(header.context_window)),
         ("prefix", number(header.prefix_tokens)),
         ("parts", parts.to_string()),
-        ("keys", list(&mut entries.iter().filter_map(Entry::key).map(str::to_string))),
-        ("counters", list(&mut replies.map(|r| maybe(r.usage.as_ref())))),
-        ("estimates", list(&mut estimates.map(|n| n.to_string()))),
-        ("compactions", list(&mut compactions().map(|c| maybe(c.usage.as_ref())))),
-        ("triggers", list(&mut triggers.into_iter())),
-        ("instructions", list(&mut told.into_iter())),
+        ("keys", list(entries.iter().filter_map(Entry::key).map(str::to_string))),
+        ("counters", list(replies.map(|r| maybe(r.usage.as_ref())))),
+        ("estimates", list(estimates.map(|n| n.to_string()))),
+        ("compactions", list(compactions().map(|c| maybe(c.usage.as_ref())))),
+        ("triggers", list(triggers)),
+        ("instructions", list(told)),
         ("calls", calls().map(called).collect::<Vec<_>>().join("; ")),
-        (
-            "payers",
-            list(&mut calls().filter_map(|(_, _, model)| model.as_deref().map(str::to_string))),
-        ),
-        ("usd", list(&mut usd.into_iter())),
-        ("times", list(&mut times(session).iter().map(u64::to_string))),
+        ("payers", list(calls().filter_map(|(_, _, model)| model.clone()))),
+        ("usd", list(usd)),
+        ("times", list(times(session).iter().map(u64::to_string))),
         ("notes", text(warnings.clone()).replace('\n', "⏎")),
         ("entries", text(describe(session))),
     ];

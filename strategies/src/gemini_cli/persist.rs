@@ -27,7 +27,8 @@ static LINES: LineFormat = LineFormat {
     message: |at, said| vec![message(at, said)],
     view,
     shown: |lines| {
-        let chat = Chat::from_lines(lines.iter().filter_map(object_line));
+        let objects = lines.iter().filter_map(|line| line.as_object().cloned());
+        let chat = Chat::from_lines(objects.map(|object| ObjectLine { number: 0, object }));
         (chat.messages.iter().filter_map(|m| parse_message(&m.object)).collect(), Vec::new())
     },
     log: |lines| {
@@ -35,10 +36,6 @@ static LINES: LineFormat = LineFormat {
         objects.filter_map(parse_message).map(|(said, _)| said).collect()
     },
 };
-
-fn object_line(line: &Value) -> Option<ObjectLine> {
-    Some(ObjectLine { number: 0, object: line.as_object()?.clone() })
-}
 
 fn message(at: &mut Cursor, said: &StoredMessage) -> Value {
     at.lines += 1;

@@ -72,12 +72,6 @@ impl CauseTotal {
     }
 }
 
-impl From<&Miss> for CauseTotal {
-    fn from(miss: &Miss) -> CauseTotal {
-        CauseTotal { misses: 1, tokens: miss.missed, usd: miss.usd.unwrap_or_default() }
-    }
-}
-
 /// Maximum number of steps between a hit and its prediction that counts as near. Providers that
 /// cache in steps hit a few steps too early.
 const NEAR_STEPS: u64 = 4;
@@ -235,7 +229,9 @@ pub fn validate(r: &Calls, options: PredictOptions) -> Validated {
                     }
                 }
                 if let Some(m) = evidence.miss(i, q, p, line.exact) {
-                    v.causes.entry(m.cause).or_default().add((&m).into());
+                    let usd = m.usd.unwrap_or_default();
+                    let one = CauseTotal { misses: 1, tokens: m.missed, usd };
+                    v.causes.entry(m.cause).or_default().add(one);
                     v.misses.push(m);
                 }
             }
