@@ -261,3 +261,52 @@ fn subagents_without_a_file_and_cleared_results_are_told() {
         assert!(told.contains(part), "{told}");
     }
 }
+
+/// Returns lines in a chain: `said` = kind, id of the reply, content.
+fn chain(said: &[(&str, &str, Value)], parent: Option<&str>, prompt: u64) -> String {
+    let line = |(n, (kind, id, content)): (usize, &(&str, &str, Value))| {
+        let before = n.checked_sub(1).map(|n| format!("l{n}"));
+        let mut message = json!({"role": kind, "content": content});
+        if *kind == "assistant" {
+            message["id"] = json!(id);
+            message["usage"] = json!({"input_tokens": prompt, "output_tokens": 1});
+        }
+        let line = json!({"type": kind, "uuid": format!("l{n}"), "sessionId": "s",
+            "parentUuid": before.as_deref().or(parent), "message": message});
+        line.to_string()
+    };
+    said.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The second reply has a word, which the model sees again. The third ends the file.
+#[test]
+fn interrupted_thoughts_are_paid_and_no_reply() {
+    let thought = |text: &str| json!([{"type": "thinking", "thinking": text, "signature": "sig"}]);
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let stop = || text("[Request interrupted by user]");
+    let all = [
+        ("user", "", json!("go")),
+        ("assistant", "m1", thought("hm")),
+        ("assistant", "m1", thought("hm, hm")),
+        ("user", "", stop()),
+        ("user", "", json!("Which port?")),
+        ("assistant", "m2", thought("the port")),
+        ("assistant", "m2", text("It is")),
+        ("user", "", stop()),
+        ("user", "", json!("Which?")),
+        ("assistant", "m3", thought("no word at all")),
+    ];
+    let (session, warnings) = import(&chain(&all, None, 900));
+    assert_eq!(warnings, Vec::<String>::new());
+    let expected = [
+        "user: go",
+        "user: [Request interrupted by user]",
+        "user: Which port?",
+        "model: (the portsig) + It is",
+        "user: [Request interrupted by user]",
+        "user: Which?",
+        "model: (no word at allsig)",
+        "call: 900",
+    ];
+    assert_eq!(describe(&session), expected);
+}
