@@ -125,6 +125,14 @@ pub(super) fn interrupted(lines: &[&Line]) -> Vec<usize> {
     pairs.flat_map(|pair| pair[0]).map(|line| line.number).collect()
 }
 
+/// Returns whether the first line of the main conversation follows a line that is not among these.
+pub(super) fn begins_within(lines: &[Line]) -> bool {
+    let is_main = |line: &&Line| line.object.uuid.is_some() && line.object.agent_id.is_none();
+    let parent = lines.iter().find(is_main).and_then(|line| line.object.parent_uuid.as_deref());
+    let has = |uuid: &str| lines.iter().any(|line| line.object.uuid.as_deref() == Some(uuid));
+    parent.is_some_and(|parent| !has(parent))
+}
+
 fn by_uuid<'a>(lines: &[&'a Line]) -> HashMap<&'a str, usize> {
     let lines = lines.iter().enumerate();
     lines.filter_map(|(i, l)| Some((l.object.uuid.as_deref()?, i))).collect()

@@ -67,6 +67,7 @@ fn read(lines: Vec<Line>, file: &str, mut out: Recording) -> Recording {
     let mut left: HashSet<usize> = windows.iter().flat_map(|w| chain::left_out(w)).collect();
     lines::note_branches(left.len(), "line", file, &mut out);
     left.extend(windows.iter().flat_map(|w| chain::interrupted(w)));
+    out.continues = chain::begins_within(&conversations.lines);
     out.left_out.extend(notes_on(&conversations.lines).map(|told| format!("{file}: {told}")));
     let requests = requests(&conversations.lines);
     let mut reader = TranscriptReader { out, requests, ..TranscriptReader::default() };

@@ -310,3 +310,14 @@ fn interrupted_thoughts_are_paid_and_no_reply() {
     ];
     assert_eq!(describe(&session), expected);
 }
+
+/// A large first prompt alone is that of a session with many tools, and a line that is lost hides little.
+#[test]
+fn a_file_that_hides_what_its_first_line_follows_continues_it() {
+    let said = [("user", "", json!("go on")), ("assistant", "m1", json!("Done."))];
+    let continues =
+        |parent, prompt| import(&chain(&said, parent, prompt)).0.header.source.unwrap().continues;
+    assert!(continues(Some("elsewhere"), 112_000));
+    assert!(!continues(None, 112_000));
+    assert!(!continues(Some("elsewhere"), 40_000));
+}
