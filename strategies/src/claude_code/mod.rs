@@ -36,7 +36,7 @@ use described::{Wu2, three_tiers};
 use rules::{ClaudeCodeSettings, Micro};
 use strategy::ClaudeCodeProgram;
 
-/// Room for a reply up to early 2026, tokens (docs/sources/claude-code.md §1.1).
+/// Room for a reply up to 2.1.20, tokens (docs/sources/claude-code.md §1.1).
 const OLDER_RESERVE: u64 = 32_000;
 /// Messages that stay in 2.1.332: a result, which stays with its call, or else a reply
 /// (docs/sources/claude-code.md §1.3).
@@ -64,8 +64,7 @@ pub(crate) const CLAUDE_CODE: Known = Known {
             "2.1.332" => program(ClaudeCodeSettings { keep_messages: TAIL, ..b.settings() }, false),
             "2.0" => {
                 let output_reserve = scale_tokens(OLDER_RESERVE, b.scale);
-                let microcompact = Micro::Count;
-                program(ClaudeCodeSettings { output_reserve, microcompact, ..b.settings() }, false)
+                program(ClaudeCodeSettings { output_reserve, ..b.settings() }, false)
             }
             "described-001" => Box::new(Wu2::new(b.settings(), b.texts())),
             "described-002" => program(three_tiers(b.settings()), true),
