@@ -415,6 +415,7 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         summarisers,
         seeds: args.seeds.count,
         jobs: args.jobs.map_or_else(all_cores, many),
+        as_recorded: false,
         shard,
     };
     if swept {
