@@ -150,12 +150,12 @@ fn not_compared(terms: &Terms<'_, '_>) -> Option<ConclusionLine> {
     let shown = terms.in_table();
     let is_shown = |b: &ReportBlock<'_>| shown.iter().any(|s| std::ptr::eq(*s, b));
     let left_out = terms.blocks.iter().filter(|b| !is_shown(b)).map(|b| b.first());
-    let (copies, tests): (Vec<&RunRecord>, Vec<&RunRecord>) =
-        left_out.filter(|r| !r.is_evidence()).partition(|r| r.scenario.counted_as.is_some());
-    let which = [(tests, "testing one mechanism"), (copies, "repeating another one")];
-    let which = which.iter().filter(|(all, _)| !all.is_empty());
+    let mut which: BTreeMap<&str, usize> = BTreeMap::new();
+    for why in left_out.filter_map(|r| r.scenario.not_compared()) {
+        *which.entry(why).or_default() += 1;
+    }
     let which: Vec<String> =
-        which.map(|(all, why)| format!("{} {why}", fmt::sessions(all.len()))).collect();
+        which.iter().map(|(why, n)| format!("{} {why}", fmt::sessions(*n))).collect();
     (!which.is_empty()).then(|| line("not compared", which.join(", ")))
 }
 

@@ -69,13 +69,15 @@ pub(crate) fn before_reply(r: &RunRecord, c: &CompactionRecord) -> usize {
     before.filter(|q| q.agent.is_none() && q.purpose == Purpose::Sample).count()
 }
 
-/// Cost of the recorded sessions. Of sessions that share calls, it is that of the longest, which
-/// all of them are counted as.
+/// Cost of the recorded sessions that are compared, or of all if none is.
 pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Vec<(&'static str, String)> {
-    let (recorded, others): (Vec<_>, Vec<_>) = blocks
+    let (mut recorded, mut others): (Vec<_>, Vec<_>) = blocks
         .iter()
         .filter_map(|b| Some((*b, *b.runs.iter().find(|r| is_recorded(r))?)))
-        .partition(|(_, r)| r.scenario.counted_as.is_none());
+        .partition(|(_, r)| r.is_evidence());
+    if recorded.is_empty() {
+        std::mem::swap(&mut recorded, &mut others);
+    }
     if recorded.is_empty() {
         return vec![];
     }
@@ -117,7 +119,7 @@ pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Vec<(&'static str, Stri
     let usd: f64 = others.iter().map(|(_, r)| r.summary.cost_usd).sum();
     if usd > 0.0 {
         let more = fmt::pluralize(others.len(), "other session");
-        text += &format!("; {more} that count as these cost ${} besides", fmt::usd(usd));
+        text += &format!("; {more}, not compared, cost ${} besides", fmt::usd(usd));
     }
     let cache = another_cache(&recorded).map(|text| ("cache", text));
     [("as recorded", text)].into_iter().chain(cache).collect()

@@ -89,12 +89,8 @@ impl<'a> ReportBlock<'a> {
         let origin = if r.scenario.recorded { "recorded" } else { "scripted" };
         let summaries =
             self.summariser.map_or(String::new(), |s| format!(", summaries: {}", fmt::one_line(s)));
-        let test = match &r.scenario.counted_as {
-            Some(other) => format!(", counted as {}", fmt::one_line(other)),
-            None if r.scenario.mechanism => ", test of a mechanism".to_string(),
-            None => String::new(),
-        };
-        format!("{}, {window}{scale}, {origin}{test}{summaries}", fmt::one_line(&r.model))
+        let why = r.scenario.not_compared().map_or(String::new(), |why| format!(", {why}"));
+        format!("{}, {window}{scale}, {origin}{why}{summaries}", fmt::one_line(&r.model))
     }
 }
 

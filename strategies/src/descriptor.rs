@@ -43,6 +43,8 @@ pub struct Version {
     pub name: &'static str,
     /// Version of the program that it follows, if that is not its name.
     pub program: Option<&'static str>,
+    /// Last release that it follows, if releases with other names than its own belong to it.
+    pub until: Option<&'static str>,
     /// Kind of version and its differences from the releases.
     #[serde(default = "as_released")]
     pub about: &'static str,
@@ -54,7 +56,7 @@ fn as_released() -> &'static str {
 
 impl Version {
     pub const fn new(name: &'static str, about: &'static str) -> Version {
-        Version { name, program: None, about }
+        Version { name, program: None, until: None, about }
     }
 
     /// Returns the version of the program that it follows; for a description, its own name.
@@ -62,10 +64,23 @@ impl Version {
         self.program.unwrap_or(self.name)
     }
 
+    fn follows(&self, release: &[u64]) -> bool {
+        let Some(first) = release_numbers(self.name) else { return false };
+        let last = self.until.and_then(release_numbers);
+        release.starts_with(&first)
+            || last.is_some_and(|last| (&first[..]..=&last[..]).contains(&release))
+    }
+
     /// Returns true if this version follows a published description instead of a release.
     pub fn is_description(&self) -> bool {
         self.name.starts_with("described-")
     }
+}
+
+/// Returns the numbers of a release such as 2.1.20 or 0.105.0-alpha.1. `None` = it has another form.
+pub fn release_numbers(release: &str) -> Option<Vec<u64>> {
+    let numbers = release.split(['-', '+']).next()?.split('.');
+    numbers.map(|number| number.parse().ok()).collect()
 }
 
 /// Input from which a [`Product`] builds a strategy.
@@ -423,6 +438,13 @@ impl Descriptor {
             .flat_map(|f| self.settings.iter().map(move |s| (f, s)))
             .flat_map(|(f, s)| s.keys.iter().map(move |k| (f, s, k)))
             .filter(|(_, _, k)| !k.values.is_empty())
+    }
+
+    /// Returns the version that follows a release of the program; `None` = no version does.
+    pub fn following(&self, release: &str) -> Option<Version> {
+        let release = release_numbers(release)?;
+        let followed = self.versions.iter().filter(|version| version.follows(&release));
+        followed.max_by_key(|version| (version.until.is_some(), version.name.len())).copied()
     }
 
     /// Returns the version of a name (`None` = the default).

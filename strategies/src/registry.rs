@@ -135,6 +135,14 @@ impl Spec {
         Ok(self)
     }
 
+    /// Returns the product in the version that follows a release, unless another one was chosen.
+    pub fn of_release(&self, release: Option<&str>) -> Spec {
+        let about = self.descriptor;
+        let named = release.filter(|_| self.version == about.versions[0]);
+        let version = named.and_then(|release| about.following(release)).unwrap_or(self.version);
+        Spec { version, ..self.clone() }
+    }
+
     /// Returns those of [`Descriptor::knobs`] that the version reads.
     pub fn knobs(
         &self,
@@ -376,6 +384,24 @@ mod tests {
             let spec = Spec::parse(text).unwrap();
             let read = (&*spec.label(), spec.version.name, spec.version.program());
             assert_eq!(read, (label, version, program));
+        }
+    }
+
+    #[test]
+    fn a_release_is_followed_by_the_version_of_its_range() {
+        for (product, release, version) in [
+            ("claude-code", "2.0.76", Some("2.0")),
+            ("claude-code", "2.1.7", Some("2.0")),
+            ("claude-code", "2.1.20", Some("2.0")),
+            ("claude-code", "2.1.21", Some("2.1")),
+            ("claude-code", "2.1.332", Some("2.1.332")),
+            ("claude-code", "2.10.1", None),
+            ("claude-code", "2.1.x", None),
+            ("codex", "0.104.0-alpha.1", Some("0.104")),
+            ("codex", "0.120.0", None),
+        ] {
+            let found = Spec::parse(product).unwrap().descriptor.following(release);
+            assert_eq!(found.map(|v| v.name), version, "{product} {release}");
         }
     }
 

@@ -46,6 +46,9 @@ pub struct Source {
     pub file: Option<String>,
     /// Version of the program that recorded the session, if the file has it.
     pub version: Option<String>,
+    /// Whether it begins within a conversation, most of which the file lacks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
 }
 
 /// One line after the header.

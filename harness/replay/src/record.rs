@@ -94,6 +94,7 @@ pub fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
         mechanism: !s.is_evidence(),
         warnings: [&s.warnings[..], remarks].concat(),
         counted_as: s.counted_as.clone(),
+        continues: source.is_some_and(|source| source.continues),
     }
 }
 

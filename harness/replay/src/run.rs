@@ -38,6 +38,8 @@ pub struct Plan {
     /// Number of seeds, from the one in the options on, for runs that depend on a seed. At least 1.
     pub seeds: u64,
     pub jobs: usize,
+    /// Whether a product runs in the version that a recording names, unless its version was chosen.
+    pub as_recorded: bool,
     /// Part of the sessions: number from 1, and number of parts.
     pub shard: Option<(usize, usize)>,
 }
@@ -53,6 +55,7 @@ impl Default for Plan {
             summarisers: vec![Summariser::default()],
             seeds: 1,
             jobs: all_cores(),
+            as_recorded: false,
             shard: None,
         }
     }
@@ -252,8 +255,10 @@ impl Plan {
     }
 
     fn compute(&self, of: &LoadedSession<'_>, variant: Variant<'_>) -> Replayed {
-        let Variant { spec, model, summariser, seed, .. } = variant;
+        let Variant { spec: chosen, model, summariser, seed, .. } = variant;
         let scenario = &*of.scenario;
+        let source = scenario.session.header.source.as_ref().filter(|_| self.as_recorded);
+        let spec = &chosen.of_release(source.and_then(|source| source.version.as_deref()));
         let begin = Instant::now();
         let run = || -> Result<Replayed, (Status, String)> {
             if let Some(why) = &of.broken {
@@ -277,7 +282,8 @@ impl Plan {
             } else {
                 replay(&options)?
             };
-            let record = replayed.record;
+            let mut record = replayed.record;
+            record.strategy.label = chosen.label();
             let named = record.summariser.is_some() && self.names_seeds(summariser);
             let record = RunRecord { seed: named.then_some(seed), ..record };
             Ok(Replayed { record, ..replayed })
@@ -286,7 +292,7 @@ impl Plan {
         let ended = catch_unwind(AssertUnwindSafe(run));
         let replayed = ended.unwrap_or_else(|_| Err((Status::Error, panicked.into())));
         let replayed = replayed.unwrap_or_else(|(status, why)| {
-            let record = not_run(scenario, spec, model, status, why);
+            let record = not_run(scenario, chosen, model, status, why);
             Replayed { record, ..Replayed::default() }
         });
         Replayed { took: begin.elapsed(), ..replayed }

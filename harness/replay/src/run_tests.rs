@@ -27,9 +27,8 @@ fn run(summarisers: Vec<Summariser>, jobs: usize, transport: Transport) -> Resul
         models: vec![find("claude-sonnet-4-6").unwrap()],
         options: Options { transport, ..Options::default() },
         summarisers,
-        seeds: 1,
         jobs,
-        shard: None,
+        ..Plan::default()
     };
     results(&plan, plan.run(&|_| {}))
 }

@@ -19,12 +19,9 @@ pub fn notes(sessions: &[Scenario]) -> Vec<String> {
         }
     }
     let note = |((program, version), ids): ((&str, &str), Vec<&str>)| {
-        let followed = &all().find(|d| d.name == program)?.versions;
-        let is_followed = |name: &str| {
-            version == name || version.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
-        };
-        let default = followed[0].name;
-        if is_followed(default) {
+        let product = all().find(|d| d.name == program)?;
+        let (default, own) = (product.versions[0].name, product.following(version));
+        if own.is_some_and(|own| own.name == default) {
             return None;
         }
         let recorded = match ids.as_slice() {
@@ -33,7 +30,7 @@ pub fn notes(sessions: &[Scenario]) -> Vec<String> {
         };
         let recorded = format!("{recorded} recorded by {program} {version}");
         let follows = format!("{program} follows {default}");
-        Some(match followed.iter().find(|v| is_followed(v.name)) {
+        Some(match own {
             Some(own) => format!("{recorded}: {program}@{} follows that, {follows}", own.name),
             None => format!("{recorded}, {follows}: compactions can come at other points"),
         })

@@ -277,6 +277,9 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
     if !s.session.has_counters() {
         return Err("without the provider's counters".into());
     }
+    if s.session.header.source.as_ref().is_some_and(|source| source.continues) {
+        return Err("continuing a conversation that its file lacks".into());
+    }
     if models::recorded(&s.session).is_none() {
         let model = s.session.header.model.as_deref().map_or("an unknown model".into(), one_line);
         return Err(format!(
@@ -403,6 +406,7 @@ impl Candidates {
                     ..self.plan.options.clone()
                 },
                 jobs: self.plan.jobs,
+                as_recorded: true,
                 ..Plan::default()
             };
             for mut row in records(&plan) {
@@ -501,7 +505,7 @@ fn plan(args: &AdviseArgs, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
     let options =
         Options { transport: Transport::Direct, window: args.window, ..Options::default() };
     let jobs = args.jobs.map_or_else(all_cores, many);
-    Plan { scenarios, specs, options, jobs, ..Plan::default() }
+    Plan { scenarios, specs, options, jobs, as_recorded: true, ..Plan::default() }
 }
 
 fn records(plan: &Plan) -> Vec<RunRecord> {

@@ -29,8 +29,8 @@ use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_reports::{Artifact, RowCache, StoredResults, TableOptions};
 use ctxbench_scenarios as scenarios;
-use ctxbench_session::Entry;
 use ctxbench_session::calibration::Calibrate;
+use ctxbench_session::{Entry, Header};
 use ctxbench_strategies::Spec;
 use ctxbench_util::files;
 use ctxbench_util::plural::pluralize;
@@ -324,20 +324,18 @@ pub(super) fn failed_rows(rows: &[RunRecord]) -> Option<String> {
     })
 }
 
-/// Prefix size, in tokens, above which a session probably continues another one, so that its
-/// figures are not meaningful.
-const LARGE_PREFIX: u64 = 60_000;
-
 /// Returns notes on the reliability of a session's figures.
 fn remarks(s: &scenarios::Scenario) -> Vec<String> {
     let mut out = Vec::new();
     if !s.session.entries.iter().any(|e| matches!(e, Entry::Assistant(_))) {
         out.push("it has no reply of a model; only one neutral reply is replayed".to_string());
     }
-    if let Some(n) = s.session.header.prefix_tokens.filter(|n| *n > LARGE_PREFIX) {
+    let Header { source, prefix_tokens, .. } = &s.session.header;
+    if source.as_ref().is_some_and(|source| source.continues) {
         out.push(format!(
-            "{n} tokens of its first request are not in the recording, more than a system prompt \
-             needs: it probably continues another recorded conversation, and its figures say little"
+            "it continues a conversation that its file lacks, and {} tokens of its first request \
+             are hidden: it is not compared with other sessions",
+            prefix_tokens.unwrap_or_default()
         ));
     }
     out.extend(ctxbench_replay::remarks(&s.session));
@@ -417,6 +415,7 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         summarisers,
         seeds: args.seeds.count,
         jobs: args.jobs.map_or_else(all_cores, many),
+        as_recorded: false,
         shard,
     };
     if swept {

@@ -10,26 +10,30 @@ use crate::common::{CommandFolder, Run, data, database, jsonl};
 /// tokens, which the prompt of reply 44 reaches. Prompts grow by 500 per reply, from 5,000 on, and
 /// after the compaction from 8,000 on.
 fn session(n: usize) -> String {
-    const COMPACTED_BEFORE: usize = 44;
+    session_of("2.1.39", n, 44, 60 + n)
+}
+
+/// The same of a version of the program, with as many replies, compacted before one of them.
+fn session_of(version: &str, n: usize, compacted_before: usize, replies: usize) -> String {
     let id = format!("s{n:02}");
     let mut lines = vec![
         json!({"type": "session", "version": 1, "id": id, "model": "claude-sonnet-4-6",
             "started": format!("2026-03-{:02}T10:00:00.000Z", n + 1),
-            "source": {"format": "claude-code"}, "prefix_tokens": 4_950}),
+            "source": {"format": "claude-code", "version": version}, "prefix_tokens": 4_950}),
         json!({"type": "user", "id": "u", "text": "Move the harbour service to port 8443."}),
     ];
-    for i in 0..60 + n {
+    for i in 0..replies {
         let prompt = match i {
-            0..COMPACTED_BEFORE => 5_000 + 500 * i,
-            _ => 8_000 + 500 * (i - COMPACTED_BEFORE),
+            _ if i < compacted_before => 5_000 + 500 * i,
+            _ => 8_000 + 500 * (i - compacted_before),
         };
-        if i == COMPACTED_BEFORE {
+        if i == compacted_before {
             lines.push(json!({"type": "recorded_compaction", "trigger": "auto",
-                "pre_tokens": 27_000, "summary": "The harbour service moves to port 8443."}));
+                "pre_tokens": 5_000 + 500 * compacted_before, "summary": "The harbour service moves to port 8443."}));
         }
         let read = match i {
             0 => 0,
-            COMPACTED_BEFORE => 4_950,
+            _ if i == compacted_before => 4_950,
             _ => prompt - 510,
         };
         let call = format!("c{i}");
@@ -125,6 +129,48 @@ fn advice_on_twelve_sessions_equals_figures_of_run() {
 fn of_label<'a>(advice: &'a Value, label: &str) -> &'a Value {
     let mut all = advice["changes"].as_array().unwrap().iter();
     all.find(|c| c["label"] == label).unwrap_or_else(|| panic!("no {label} in {advice}"))
+}
+
+/// Up to 2.1.20 the program kept 32,000 tokens for a reply: two sessions compacted at 60,000 − 32,000 −
+/// 13,000 tokens, which the prompt of reply 20 reaches.
+#[test]
+fn each_recording_is_replayed_with_the_version_that_it_names() {
+    let here = sessions(1);
+    here.write("mine/s01.jsonl", session_of("2.1.7", 1, 20, 30));
+    here.write("mine/s02.jsonl", session_of("2.1.20", 2, 20, 30));
+    let all = advice(&here, "");
+    let one = &all["advice"][0];
+    assert_eq!((&one["product"], &one["left_out"]), (&json!("claude-code"), &json!([])));
+    assert_eq!((&one["sessions"], &one["now"]["compactions"]), (&json!(3), &json!(3)));
+    assert_eq!(of_label(one, "claude-code:threshold_percent=50")["differs"], 3);
+    let effect = "Today's settings took effect: the recordings (2.1.20, 2.1.39, 2.1.7) compacted at \
+                  15k to 27k tokens, the replays at 15k to 27k.";
+    assert_eq!(one["effect"], effect);
+    // A version that the user names is that of all.
+    let chosen = advice(&here, "--product claude-code@2.0");
+    assert_eq!(chosen["advice"][0]["left_out"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn recordings_that_hide_what_they_continue_are_not_used() {
+    let here = sessions(2);
+    let cut = session(1).replacen("\"format\":", "\"continues\":true,\"format\":", 1);
+    here.write("mine/s01.jsonl", cut.replace("4950", "64950"));
+    let out = here.run("advise mine --details").ok();
+    assert!(
+        out.stdout.contains("1 session continuing a conversation that its file lacks (s01)"),
+        "{}",
+        out.stdout
+    );
+    assert!(out.stdout.contains("claude-code, 1 session,"), "{}", out.stdout);
+    let out =
+        here.run("run mine --transport direct --strategy claude-code --strategy reference").ok();
+    let why = "note: s01: it continues a conversation that its file lacks, and 64950 tokens of its \
+               first request are hidden: it is not compared with other sessions";
+    out.stderr_contains(&[why]);
+    let table = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.contains("not compared: 1 session continuing"), "{table}");
+    assert!(table.contains("in 1 session"), "{table}");
 }
 
 /// The best value is tried with the best of another setting.

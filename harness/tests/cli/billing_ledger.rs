@@ -80,7 +80,7 @@ fn recorded_and_modelled_dollars_are_of_the_same_sessions() {
     let modelled = format!("never compacting ${:.4}", cell("b", "reference", "cost_usd"));
     for words in [
         "$0.180 in 1 session;",
-        "2 other sessions that count as these cost $0.0900",
+        "2 other sessions, not compared, cost $0.0900",
         &modelled,
         "2 sessions repeating another one",
     ] {

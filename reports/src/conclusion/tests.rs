@@ -55,6 +55,12 @@ fn mechanism_test_is_not_compared_but_its_failures_are_listed() {
     }
     r.runs[5].status = Status::Overflow;
     assert!(line(&r, "not compared").text.starts_with("1 session testing one mechanism"));
+    let mut cut = r.clone();
+    cut.runs.iter_mut().for_each(|run| {
+        run.scenario.continues = std::mem::take(&mut run.scenario.mechanism);
+    });
+    let why = "1 session continuing a conversation that its file lacks";
+    assert_eq!(line(&cut, "not compared").text, why);
     let why = "failed at reply 120 of 120: prompt too long for the window";
     assert_eq!(failures(&r), [format!("b, in two: {why}")]);
     // Of more than two failed rows, the number of sessions is told.

@@ -133,6 +133,20 @@ pub struct ScenarioInfo {
     /// Session of the run that this one is counted as in comparisons, because they share calls or
     /// are copies. `None` = it counts itself.
     pub counted_as: Option<String>,
+    /// True if the recording begins within a conversation, most of which its file lacks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
+}
+
+impl ScenarioInfo {
+    /// Returns why comparisons leave the session out; `None` = they count it.
+    pub fn not_compared(&self) -> Option<&'static str> {
+        match self {
+            _ if self.counted_as.is_some() => Some("repeating another one"),
+            _ if self.continues => Some("continuing a conversation that its file lacks"),
+            _ => self.mechanism.then_some("testing one mechanism"),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -341,10 +355,9 @@ impl RunRecord {
         self.status == Status::Completed && self.broken_rules() == 0
     }
 
-    /// Returns true if the session may decide which strategy is better. Sessions that test a
-    /// mechanism, or that are counted as another session, may not.
+    /// Returns true if the session may decide which strategy is better.
     pub fn is_evidence(&self) -> bool {
-        !self.scenario.mechanism && self.scenario.counted_as.is_none()
+        self.scenario.not_compared().is_none()
     }
 
     /// Returns true if the row may have the best value of a metric, whether it compacted or not.

@@ -32,6 +32,8 @@ pub struct Recording {
     pub context_window: Option<u64>,
     /// Tokens of the system prompt and the tools that the file does not show, if it counts them.
     pub prefix_tokens: Option<u64>,
+    /// Whether the first line follows another one, which the file lacks.
+    pub continues: bool,
     /// Whether the file is the record of a subagent. Its messages then form the session.
     pub of_subagent: bool,
     /// Whether the program, or its user, also takes content out of prompts without a compaction.

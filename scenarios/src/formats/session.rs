@@ -29,7 +29,8 @@ pub(super) fn put_together(
     file: &str,
 ) -> Result<Loaded, InputError> {
     let Recording { steps, id, title, context_window, of_subagent, version, .. } = recording;
-    let Recording { mut warnings, left_out, prefix_tokens, drops_content, .. } = recording;
+    let Recording { mut warnings, left_out, prefix_tokens, drops_content, continues, .. } =
+        recording;
     warnings.extend(left_out);
     let mut unknown = BTreeMap::new();
     let given_up = given_up(&steps);
@@ -58,7 +59,8 @@ pub(super) fn put_together(
         }
     }
     let (id, title) = (id.unwrap_or_default(), title.unwrap_or_default());
-    let source = Source { format: format.to_string(), file: Some(file.to_string()), version };
+    let source =
+        Source { format: format.to_string(), file: Some(file.to_string()), version, continues };
     let header = Header { id, title, context_window, source: Some(source), ..Header::default() };
     builder.finish(format, file, header)
 }
@@ -196,6 +198,10 @@ impl Input {
         !self.pieces.iter().any(|p| matches!(p, MessagePart::Said(_) | MessagePart::Result { .. }))
     }
 }
+
+/// Tokens before the first message from which a recording that begins within a conversation hides too
+/// much of it. A system prompt with tools rarely has as many.
+const LARGE_PREFIX: u64 = 60_000;
 
 /// Builder of a session.
 #[derive(Default)]
@@ -445,7 +451,10 @@ impl SessionBuilder {
         let main = loaded.session.entries.iter().filter(|e| e.agent().is_none());
         let prefix = calibration::prefix(main, &by, recorded);
         loaded.session.header.prefix_tokens = prefix.or(self.prefix_tokens);
-        let numbers = bounds::of_header(&mut loaded.session.header);
+        let header = &mut loaded.session.header;
+        let is_hidden = header.prefix_tokens.is_some_and(|n| n > LARGE_PREFIX);
+        header.source.iter_mut().for_each(|source| source.continues &= is_hidden);
+        let numbers = bounds::of_header(header);
         bounds::clamp(numbers, file, 1, &mut self.warnings);
         self.warnings.append(&mut loaded.warnings);
         Ok(Loaded { warnings: self.warnings, ..loaded })

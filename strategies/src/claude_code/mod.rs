@@ -36,7 +36,7 @@ use described::{Wu2, three_tiers};
 use rules::{ClaudeCodeSettings, ClaudeCodeWords, Conduct, Micro};
 use strategy::ClaudeCodeProgram;
 
-/// Room for a reply up to early 2026, tokens (docs/sources/claude-code.md §1.1).
+/// Room for a reply up to 2.1.20, tokens (docs/sources/claude-code.md §1.1).
 const OLDER_RESERVE: u64 = 32_000;
 
 pub(crate) const CLAUDE_CODE: Known = Known {
@@ -69,9 +69,10 @@ pub(crate) const CLAUDE_CODE: Known = Known {
             "2.1" => program(b.settings(), Conduct::Reported),
             "2.0" => {
                 let output_reserve = scale_tokens(OLDER_RESERVE, b.scale);
-                let microcompact = Micro::Count;
-                let settings = ClaudeCodeSettings { output_reserve, microcompact, ..b.settings() };
-                program(settings, Conduct::Reported)
+                program(
+                    ClaudeCodeSettings { output_reserve, ..b.settings() },
+                    Conduct::Reported,
+                )
             }
             "described-001" => Box::new(Wu2::new(b.settings(), b.texts())),
             "described-002" => program(three_tiers(b.settings()), Conduct::ThreeTiers),

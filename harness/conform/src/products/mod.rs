@@ -8,7 +8,7 @@ mod pi;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::descriptor::BuildRequest;
+use ctxbench_strategies::descriptor::{BuildRequest, release_numbers};
 use serde_json::Value;
 
 use crate::Replay;
@@ -36,10 +36,10 @@ fn build(
     settings: &Value,
     texts: &Value,
 ) -> Result<Box<dyn Strategy>, CaseError> {
-    let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
     let product = Spec::parse(product).map_err(|_| CaseError::unknown("agent", product))?;
-    let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
-    let releases = product.descriptor.versions.iter().filter_map(|v| Some((numbers(v.name)?, v)));
+    let wanted = release_numbers(recorded);
+    let releases =
+        product.descriptor.versions.iter().filter_map(|v| Some((release_numbers(v.name)?, v)));
     let older = releases.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w));
     let newest = older.max_by(|(a, _), (b, _)| a.cmp(b));
     let (_, version) = newest.ok_or_else(|| CaseError::unknown("version", recorded))?;

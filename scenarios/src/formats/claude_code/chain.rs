@@ -108,6 +108,31 @@ fn piece(lines: &[&Line], keep: &mut HashSet<usize>) {
     }
 }
 
+/// Returns the lines of replies that the user interrupted before they had more than thoughts.
+pub(super) fn interrupted(lines: &[&Line]) -> Vec<usize> {
+    let mut messages = lines.to_vec();
+    messages.retain(|line| line.object.is_message());
+    let is_thought = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Reasoning { .. }));
+    let is_notice = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Text(t)) if t.starts_with("[Request interrupted by user"));
+    let runs = messages.chunk_by(|a, b| a.object.message_id() == b.object.message_id());
+    let runs: Vec<&[&Line]> = runs.collect();
+    let is_interrupted = |pair: &&[&[&Line]]| {
+        pair[0][0].object.message_id().is_some()
+            && pair[0].iter().flat_map(|line| line.object.pieces()).all(is_thought)
+            && pair[1][0].object.pieces().iter().any(is_notice)
+    };
+    let pairs = runs.windows(2).filter(is_interrupted);
+    pairs.flat_map(|pair| pair[0]).map(|line| line.number).collect()
+}
+
+/// Returns whether the first line of the main conversation follows a line that is not among these.
+pub(super) fn begins_within(lines: &[Line]) -> bool {
+    let is_main = |line: &&Line| line.object.uuid.is_some() && line.object.agent_id.is_none();
+    let parent = lines.iter().find(is_main).and_then(|line| line.object.parent_uuid.as_deref());
+    let has = |uuid: &str| lines.iter().any(|line| line.object.uuid.as_deref() == Some(uuid));
+    parent.is_some_and(|parent| !has(parent))
+}
+
 fn by_uuid<'a>(lines: &[&'a Line]) -> HashMap<&'a str, usize> {
     let lines = lines.iter().enumerate();
     lines.filter_map(|(i, l)| Some((l.object.uuid.as_deref()?, i))).collect()

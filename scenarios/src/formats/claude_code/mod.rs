@@ -20,6 +20,8 @@
 //! - A side question and the request for a summary continue the session in a file of their own,
 //!   which repeats the lines before. A line counts where it is first; what such a file adds are
 //!   calls, not a conversation of the session.
+//! - A reply that the user interrupted while the model only thought is not sent again: its cost
+//!   counts, its text is left out.
 //! - API errors that the program wrote as a reply (`<synthetic>`) are not replies of the model and
 //!   are left out.
 //! - `prefix_tokens` is the first request's counted input less the o200k count of the messages in
@@ -61,9 +63,11 @@ fn sniff(head: &Head) -> bool {
 fn read(lines: Vec<Line>, file: &str, mut out: Recording) -> Recording {
     let conversations = sidechains::split(lines);
     out.of_subagent = conversations.of_subagent;
-    let left: HashSet<usize> =
-        conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
+    let windows = conversations.windows();
+    let mut left: HashSet<usize> = windows.iter().flat_map(|w| chain::left_out(w)).collect();
     lines::note_branches(left.len(), "line", file, &mut out);
+    left.extend(windows.iter().flat_map(|w| chain::interrupted(w)));
+    out.continues = chain::begins_within(&conversations.lines);
     out.left_out.extend(notes_on(&conversations.lines).map(|told| format!("{file}: {told}")));
     let requests = requests(&conversations.lines);
     let mut reader = TranscriptReader { out, requests, ..TranscriptReader::default() };
