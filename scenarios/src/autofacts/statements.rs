@@ -122,20 +122,15 @@ impl StatementWindow {
     ) {
         self.shown.extend(stems.iter().map(|stem| (*stem, shown.at as u32)));
         for text in &shown.texts {
-            match shown.by {
+            let said: Vec<&str> = match shown.by {
                 // Texts in tags are notices of the program.
-                By::User if text.trim_start().starts_with('<') => {}
+                By::User if text.trim_start().starts_with('<') => Vec::new(),
                 // Code in a message is no sentence of the user.
-                By::User => {
-                    for sentence in text.split("```").step_by(2).flat_map(sentences) {
-                        self.state(FactKind::Constraint, shown.key, shown.at, sentence, vocabulary);
-                    }
-                }
-                By::Tool => {
-                    for item in items(text) {
-                        self.state(FactKind::Constraint, shown.key, shown.at, item, vocabulary);
-                    }
-                }
+                By::User => text.split("```").step_by(2).flat_map(sentences).collect(),
+                By::Tool => items(text).collect(),
+            };
+            for sentence in said {
+                self.state(FactKind::Constraint, shown.key, shown.at, sentence, vocabulary);
             }
         }
     }
@@ -239,12 +234,10 @@ fn lines(piece: ReplyPart, text: &str) -> impl Iterator<Item = &str> {
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter(|l| !l.contains(['|', '<', '{', '&']))
-        .flat_map(|l| {
-            l.split_inclusive(". ")
-                .flat_map(|s| s.split_inclusive("! "))
-                .flat_map(|s| s.split_inclusive("? "))
-                .flat_map(|s| s.split_inclusive("; "))
-        })
+        .flat_map(|s| s.split_inclusive(". "))
+        .flat_map(|s| s.split_inclusive("! "))
+        .flat_map(|s| s.split_inclusive("? "))
+        .flat_map(|s| s.split_inclusive("; "))
         .filter(|s| plain_words(s) >= PLAIN)
 }
 

@@ -332,14 +332,14 @@ fn a_task_is_taken_up_in_other_words() {
 
 #[test]
 fn code_in_a_message_is_no_rule() {
-    let code = "const body = await request.json().catch(undefined)";
+    let code = "const body = await request.body().catch(undefined)";
     let edit = json!({"content": format!("  {code}")});
     let after = |said: &str| {
         let story = Story::new("go").user("u2", said).idles(6);
         story.call("", "write", edit.clone(), "").found().len()
     };
     assert_eq!(after(&format!("The handler:\n```ts\n{code}\n```\nMend it.")), 0);
-    assert_eq!(after("Always request a body as json and catch what is undefined in it"), 1);
+    assert_eq!(after("Always request a body and catch what is undefined in it"), 1);
 }
 
 #[test]
