@@ -81,7 +81,7 @@ fn literals_of_a_fact_may_stand_in_different_blocks() {
 }
 
 #[test]
-fn a_decision_needs_a_sentence_and_a_list_of_its_words_is_none() {
+fn a_decision_needs_a_sentence_and_not_a_list() {
     let words = ["compaction", "threshold", "generat", "path"].map(String::from).to_vec();
     let decision = Fact { tokens: Vec::new(), words, ..fact("f", "", "u") };
     let said = "Write the compaction threshold into both generated paths";

@@ -459,7 +459,7 @@ mod tests {
         ];
         let (facts, _) = recorded_recall::facts(&session("claude-sonnet-4-6", &lines));
         let told: Vec<_> = facts.iter().map(|f| (f.share, f.counts)).collect();
-        assert_eq!(told, [(1.0, false), (0.0, false)], "it cannot have lost what it uses");
+        assert_eq!(told, [(1.0, false), (0.0, false)], "a reply had all that it uses");
         let at_risk = Recall::over(facts.iter().filter(|f| f.is_at_risk()));
         assert_eq!(at_risk, Recall { pct: None, events: 0 });
     }

@@ -41,8 +41,8 @@ const COPIED: f64 = 0.8;
 /// Minimum number of pairs in a line that is copied.
 const LINE_PAIRS: usize = 2;
 
-/// Minimum number of words of a line that is copied as a whole.
-const LINE_WORDS: usize = 3;
+/// Minimum number of terms of a line that is copied as a whole.
+const LINE_TERMS: usize = 3;
 
 /// Minimum number of near terms for each new rare one, unless all terms of the line are there. So a
 /// list has to be as long as copies of the lines.
@@ -64,7 +64,7 @@ const ALONE: usize = 32;
 /// states it. So a summary can list files, and a bare list states nothing.
 const TERMS_FOR_ALONE: usize = 10;
 
-/// What the recorded texts of a session consist of.
+/// Pairs and lines of the recorded texts of a session.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     /// Usual pairs: a short and another word that follow each other.
@@ -269,10 +269,10 @@ impl<'a> Near<'a> {
 }
 
 /// Returns the hash of a line without its number and bullet; `None` if it has fewer than
-/// [`LINE_WORDS`].
+/// [`LINE_TERMS`].
 fn line_hash(line: &str) -> Option<u64> {
     let line = without_line_number(line).trim_start_matches(['-', '*', ' ']).trim_end();
-    line.split_whitespace().nth(LINE_WORDS - 1)?;
+    line.split_whitespace().nth(LINE_TERMS - 1)?;
     Some(content_hash(line.as_bytes()))
 }
 

@@ -339,7 +339,7 @@ fn code_in_a_message_is_no_rule() {
         story.call("", "write", edit.clone(), "").found().len()
     };
     assert_eq!(after(&format!("The handler:\n```ts\n{code}\n```\nMend it.")), 0);
-    assert_eq!(after("Always request a body and catch what is undefined in it"), 1);
+    assert_eq!(after("Always request a body and catch an undefined one"), 1);
 }
 
 #[test]
