@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::formats::{Loaded, Source};
+use crate::Loaded;
+use crate::formats::Source;
 use crate::formats::testing::{describe, import};
 
 #[test]
