@@ -47,7 +47,7 @@ fn session_of(version: Option<&str>, n: usize, compacted_before: usize, replies:
         );
     }
     lines.push(json!({"type": "assistant", "id": "end", "text": "It listens on port 8443.",
-        "usage": {"input": 10, "cache_read": 20_000, "output": 40}}));
+        "usage": {"input": 10, "cache_read": 20_000.min(500 * compacted_before), "output": 40}}));
     lines.push(json!({"type": "fact", "id": "port", "kind": "value", "tokens": ["8443"],
         "arises": "u", "needs": ["end"]}));
     jsonl(&lines)
