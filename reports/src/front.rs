@@ -282,7 +282,7 @@ mod tests {
         // A third more dollars for a tenth of a point; a tenth of a cent for the same recall.
         let points = [at(3.0, 10.1), at(4.0, 10.0), at(3.001, 10.1), at(5.0, 9.0)];
         let near = |a: usize, b: usize, axis: usize| {
-            let figure = |i: usize| points[i].as_ref().unwrap()[axis];
+            let figure = |i: usize| -> f64 { points[i].as_ref().unwrap()[axis] };
             (figure(a) - figure(b)).abs() < 0.5
         };
         assert_eq!(unbeaten(&points, near), [true, false, false, true]);

@@ -66,9 +66,10 @@ impl Version {
 
     fn follows(&self, release: &[u64]) -> bool {
         let Some(first) = release_numbers(self.name) else { return false };
-        let last = self.until.and_then(release_numbers);
-        release.starts_with(&first)
-            || last.is_some_and(|last| (&first[..]..=&last[..]).contains(&release))
+        match self.until.and_then(release_numbers) {
+            Some(last) => (&first[..]..=&last[..]).contains(&release),
+            None => release.starts_with(&first),
+        }
     }
 
     /// Returns true if this version follows a published description instead of a release.
@@ -443,8 +444,8 @@ impl Descriptor {
     /// Returns the version that follows a release of the program; `None` = no version does.
     pub fn following(&self, release: &str) -> Option<Version> {
         let release = release_numbers(release)?;
-        let followed = self.versions.iter().filter(|version| version.follows(&release));
-        followed.max_by_key(|version| (version.until.is_some(), version.name.len())).copied()
+        // The versions are listed from the newest on.
+        self.versions.iter().rfind(|version| version.follows(&release)).copied()
     }
 
     /// Returns the version of a name (`None` = the default).
