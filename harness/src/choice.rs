@@ -22,7 +22,7 @@ pub struct Choice {
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub sample: Option<u64>,
     /// Take the N newest sessions; those without a date count as the oldest
-    #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "sample")]
+    #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "sample", hide = true)]
     pub last: Option<u64>,
     /// Seed of the sample.
     #[arg(skip)]

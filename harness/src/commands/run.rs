@@ -116,7 +116,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Write the JSON for a status line to this file, a line per reply (docs/monitoring.md)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide = true)]
     status: Option<PathBuf>,
     /// Stop a run before a request that exceeds this limit: 2.50 (per session), 20/day, 400/month
     /// (repeat)

@@ -40,6 +40,8 @@ fn action_with_worse_results_fails_with_annotations() {
     // A baseline that somebody removed must not pass.
     assert_eq!(first.status.code(), Some(2), "{}", output_text(&first));
     assert!(output_text(&first).contains("baseline.json does not exist; store a baseline"));
+    let missing = "::error title=ctxbench gate::baseline.json is missing";
+    assert!(output_text(&first).contains(missing), "{}", output_text(&first));
     let summary = here.read("summary.md");
     assert!(summary.contains("mine") && summary.contains("release-day"), "{summary}");
     assert_eq!(here.read("output"), "results=out\n");
@@ -54,8 +56,7 @@ fn action_with_worse_results_fails_with_annotations() {
     assert_eq!(worse.status.code(), Some(1), "{}", output_text(&worse));
     assert!(output_text(&worse).contains("::error title=ctxbench gate::release-day × mine"));
     let summary = here.read("summary.md");
-    let next =
-        "    Lost facts: ctxbench explain out --scenario release-day --strategy mine --lost\n";
+    let next = "    All figures: ctxbench report out --details\n";
     assert!(summary.contains("## ctxbench gate failed") && summary.contains(next), "{summary}");
 }
 

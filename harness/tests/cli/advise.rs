@@ -29,7 +29,8 @@ fn session_of(version: Option<&str>, n: usize, compacted_before: usize, replies:
         };
         if i == compacted_before {
             lines.push(json!({"type": "recorded_compaction", "trigger": "auto",
-                "pre_tokens": 5_000 + 500 * compacted_before, "summary": "The harbour service moves to port 8443."}));
+                "pre_tokens": 5_000 + 500 * compacted_before, "summary": "The harbour service moves to port 8443.",
+                "usage": {"input": 10, "cache_read": 4_500 + 500 * compacted_before, "cache_write": 2_000, "output": 600}}));
         }
         let read = match i {
             0 => 0,

@@ -169,7 +169,8 @@ fn a_saving_that_is_not_worth_what_it_forgets_is_no_change() {
 }
 
 /// Every mark is read from the printed table: no other row is at least as good in dollars and recall
-/// and better in one.
+/// and better in one. A row without a mark is worse than another, but for half a per cent of dollars
+/// or half a point of recall.
 #[test]
 fn what_is_dominated_in_the_table_is_never_marked() {
     use ctxbench_util::rng::SplitMix64;
@@ -198,7 +199,12 @@ fn what_is_dominated_in_the_table_is_never_marked() {
         for (marked, cost, kept) in &rows {
             let beaten =
                 rows.iter().any(|(_, c, k)| c <= cost && k >= kept && (c, k) != (cost, kept));
-            assert_eq!(*marked, !beaten, "{text}");
+            assert!(!*marked || !beaten, "{text}");
+            let is_worse = |(_, c, k): &(bool, f64, f64)| {
+                (c, k) != (cost, kept)
+                    && (c <= cost && k + 0.6 >= *kept || k >= kept && *c <= cost * 1.006)
+            };
+            assert!(*marked || rows.iter().any(is_worse), "{text}");
         }
     }
 }

@@ -69,10 +69,7 @@ pub(crate) const CLAUDE_CODE: Known = Known {
             "2.1" => program(b.settings(), Conduct::Reported),
             "2.0" => {
                 let output_reserve = scale_tokens(OLDER_RESERVE, b.scale);
-                program(
-                    ClaudeCodeSettings { output_reserve, ..b.settings() },
-                    Conduct::Reported,
-                )
+                program(ClaudeCodeSettings { output_reserve, ..b.settings() }, Conduct::Reported)
             }
             "described-001" => Box::new(Wu2::new(b.settings(), b.texts())),
             "described-002" => program(three_tiers(b.settings()), Conduct::ThreeTiers),

@@ -89,8 +89,9 @@ fn interrupted_thoughts_are_paid_and_no_reply() {
 #[test]
 fn a_file_that_hides_what_its_first_line_follows_continues_it() {
     let said = [("user", "", json!("go on")), ("assistant", "m1", json!("Done."))];
-    let continues =
-        |parent, prompt| read(&chain(&said, parent, prompt)).session.header.source.unwrap().continues;
+    let continues = |parent, prompt| {
+        read(&chain(&said, parent, prompt)).session.header.source.unwrap().continues
+    };
     assert!(continues(Some("elsewhere"), 112_000));
     assert!(!continues(None, 112_000));
     assert!(!continues(Some("elsewhere"), 40_000));
