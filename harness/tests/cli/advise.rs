@@ -41,7 +41,7 @@ fn session_of(version: Option<&str>, n: usize, compacted_before: usize, replies:
         lines.push(
             json!({"type": "assistant", "id": format!("a{i}"), "text": format!("Step {n}.{i}."),
             "calls": [{"id": call, "name": "Bash", "arguments": "{\"command\":\"make\"}"}],
-            "usage": {"input": 10, "cache_read": read, "cache_write": prompt - read - 10, "output": 40}}),
+            "usage": {"input": 10, "cache_read": read, "cache_write": prompt - read - 10, "output": 80}}),
         );
         lines.push(
             json!({"type": "tool", "call_id": call, "output": format!("built part {n}.{i}")}),
