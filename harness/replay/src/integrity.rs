@@ -153,12 +153,12 @@ mod tests {
         let with = |own: &[Arc<Block>]| [&first[..], own].concat();
         for next in [
             with(&[out("c"), user.clone()]),
-            with(&[user.clone()]),
+            with(std::slice::from_ref(&user)),
             with(&[out("c"), out("a")]),
             with(&[out("c"), call("a"), user.clone()]),
             first[..4].to_vec(),
-            [&first[..2], &first[3..4], &[user.clone()]].concat(),
-            [&first[..4], &[user.clone()]].concat(),
+            [&first[..2], &first[3..4], std::slice::from_ref(&user)].concat(),
+            [&first[..4], std::slice::from_ref(&user)].concat(),
             vec![out("b"), user],
         ] {
             let mut before = PairedPrefix::default();
