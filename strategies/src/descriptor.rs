@@ -43,7 +43,7 @@ pub struct Version {
     pub name: &'static str,
     /// Version of the program that it follows, if that is not its name.
     pub program: Option<&'static str>,
-    /// Last release that it follows, if releases with other names than its own belong to it.
+    /// Last release that it follows; `None` = all that begin with its name.
     pub until: Option<&'static str>,
     /// Kind of version and its differences from the releases.
     #[serde(default = "as_released")]

@@ -97,20 +97,25 @@ pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
 /// Difference between two rows, from their mean changes against one baseline, which also determine
 /// their order; `None` if it is unknown.
 pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<String> {
+    Some(match is_apart_by_nothing(from, to, metric) {
+        true => NO_CHANGE.into(),
+        false => format_change(to, metric, between(from, to)?),
+    })
+}
+
+/// Returns true if the difference between two rows is known and too small to matter.
+pub(crate) fn is_apart_by_nothing(from: &Figure, to: &Figure, metric: &Metric) -> bool {
+    between(from, to).is_some_and(|change| to.is_nothing(metric, change, from.own_mean))
+}
+
+/// Returns the difference between two rows in the scale of their changes; `None` if it is unknown.
+fn between(from: &Figure, to: &Figure) -> Option<f64> {
     let (a, b) = (from.mean?, to.mean?);
     let between = match to.scale {
         Scale::Ratio => ((100.0 + b) / (100.0 + a) - 1.0) * 100.0,
         Scale::Difference => b - a,
     };
-    between.is_finite().then(|| match to.is_nothing(metric, between, from.own_mean) {
-        true => NO_CHANGE.into(),
-        false => format_change(to, metric, between),
-    })
-}
-
-/// Returns true if the difference between two rows is too small to matter, as [`apart`] tells it.
-pub(crate) fn is_apart_by_nothing(from: &Figure, to: &Figure, metric: &Metric) -> bool {
-    apart(from, to, metric).is_some_and(|told| told == NO_CHANGE)
+    between.is_finite().then_some(between)
 }
 
 /// Median change per session.
