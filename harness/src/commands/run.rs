@@ -46,15 +46,6 @@ use listed::SessionSummary;
 use rows::RunRows;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench
-      Run the default scenarios with all strategies, into ctxbench-out/
-  ctxbench run ~/.claude/projects --sample 10
-      Run ten of your own sessions
-  ctxbench run s.jsonl --strategy reference --strategy codex:auto_compact_limit=90k
-      Run one session with one setting
-")]
 pub(crate) struct RunArgs {
     /// Sessions: session JSONL, scenario TOML, recordings of agents, any of these compressed (.gz,
     /// .zst, .zip), folders of them, names of built-in scenarios, or `all` built-in scenarios
