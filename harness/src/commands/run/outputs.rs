@@ -15,7 +15,7 @@ use ctxbench_util::calendar;
 use super::RunArgs;
 use super::rows::RunRows;
 use crate::commands::otel::now_ms;
-use crate::commands::{check_not_session, check_outputs, check_replaced, list};
+use crate::commands::{check_outputs, check_replaced, list};
 
 /// Checks before the run that all outputs can be written and would not overwrite inputs.
 pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
@@ -28,21 +28,19 @@ pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
         if reports::is_of_results(&args.out, path) {
             bail!("{option}: {} is a file of --out; name another file", path.display());
         }
-        match *option {
-            "--trace" => check_replaced(option, path, "{\"seq\":")?,
-            CASSETTE => {}
-            _ => check_not_session(option, path)?,
+        if *option == TRACE {
+            check_replaced(option, path, "{\"seq\":")?;
         }
     }
     Ok(())
 }
 
-const CASSETTE: &str = "--cassette";
+const TRACE: &str = "--trace";
 
 /// Returns the files that a run writes in addition to its results, with their options.
 fn outputs(args: &RunArgs) -> Vec<(&'static str, &Path)> {
-    let cassette = args.cassette.as_ref().filter(|c| !c.offline).map(|c| (CASSETTE, &*c.path));
-    args.trace.as_deref().map(|path| ("--trace", path)).into_iter().chain(cassette).collect()
+    let cassette = args.cassette.as_ref().filter(|c| !c.offline).map(|c| ("--cassette", &*c.path));
+    args.trace.as_deref().map(|path| (TRACE, path)).into_iter().chain(cassette).collect()
 }
 
 /// Writes the results, and `more` files in the same folder. From then on, a signal prints
