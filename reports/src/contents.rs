@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::csv::table_text;
 use crate::error::ReportError;
 use crate::metrics::{Cell, ToCell};
+use crate::record::word;
 use crate::stored::Files;
 use crate::table::wrap;
 use crate::{fmt, grid};
@@ -30,14 +31,6 @@ pub enum ContentKind {
     Summary,
     /// Text that the provider counted and the recording lacks.
     NotInTheFile,
-}
-
-impl ContentKind {
-    /// Returns the name in files, such as `mcp_server`.
-    fn word(self) -> String {
-        let value = serde_json::to_value(self).expect("a kind is a word");
-        value.as_str().unwrap_or_default().to_string()
-    }
 }
 
 /// Tokens at the largest prompt, and dollars over the session, of content of one kind and name.
@@ -87,7 +80,7 @@ impl ContentRow {
     /// Returns kind and name in at most `max` characters. Of a path, the end stays.
     fn label(&self, max: usize) -> String {
         let name = fmt::one_line(&self.name);
-        let kind = self.kind.word().replace('_', " ");
+        let kind = word(&self.kind).replace('_', " ");
         let room = max.saturating_sub(kind.chars().count() + 1).max(3);
         let length = name.chars().count();
         match name.contains('/') && length > room {
@@ -224,7 +217,7 @@ impl Contents {
         ];
         let row = |(r, adds_up): (&ContentRow, &str)| -> Vec<Cell> {
             vec![
-                Cell::Word(r.kind.word()),
+                Cell::Word(word(&r.kind)),
                 Cell::Word(r.name.clone()),
                 Cell::Word(adds_up.into()),
                 r.parts.cell(),

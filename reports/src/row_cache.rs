@@ -32,9 +32,6 @@ pub struct Row {
     /// One JSON line per request, if a trace was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
-    /// One JSON line per reply, if status lines were requested.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub status: Vec<String>,
     /// Wall-clock time of the computation; not part of results.
     pub timing: serde_json::Value,
 }

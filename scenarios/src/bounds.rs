@@ -129,7 +129,3 @@ pub(crate) fn clamp_all(
         clamp(of_entry(&mut i.entry), file, i.line, warnings);
     }
 }
-
-#[cfg(test)]
-#[path = "bounds_tests.rs"]
-mod tests;

@@ -2,6 +2,7 @@ use ctxbench_session::Entry;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::formats::reading_tests::readings::readings;
 use crate::formats::testing::{describe, recorded};
 use crate::{Found, load, load_path};
 
@@ -75,6 +76,27 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     assert!(told("f.toml").starts_with("d.toml:1: unknown key `idd`"), "{}", told("f.toml"));
     let empty = tempfile::tempdir().unwrap();
     assert!(load_path(empty.path()).unwrap_err().to_string().contains("the folder is empty"));
+}
+
+/// Files with what the error of the first must contain. Each file of `tests/data/refusals` has those of a
+/// kind. A file without parts of an error is read.
+#[test]
+fn refusals_name_place_fault_and_remedy() {
+    for file in std::fs::read_dir(recorded("../refusals")).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        for case in readings(&text) {
+            let dir = tempfile::tempdir().unwrap();
+            for (name, lines) in &case.files {
+                std::fs::write(dir.path().join(name), lines.join("\n")).unwrap();
+            }
+            let parts: Vec<&str> = case.sessions.concat();
+            let told = load_path(&dir.path().join(case.files[0].0)).err().map(|e| e.to_string());
+            assert_eq!(told.is_none(), parts.is_empty(), "{}: {told:?}", case.heading);
+            for part in parts {
+                assert!(told.as_ref().unwrap().contains(part), "{}: {told:?}", case.heading);
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::formats::testing::assert_contains;
 
 #[derive(Default)]
 struct Memory(HashMap<&'static str, &'static str>);
@@ -107,70 +106,4 @@ fn an_extension_takes_what_it_does_not_say() {
     let expected = (base.session.facts, Some(1000));
     assert_eq!((s.session.facts, s.session.header.context_window), expected);
     assert_eq!((s.scale, s.tags.len()), (0.5, 0));
-}
-
-#[test]
-fn errors_name_place_fault_and_remedy() {
-    for (text, told) in [
-        (
-            "id = \"x\"\n[[steps]]\ntype = \"user\"",
-            "s.toml:2: unknown key `steps`; did you mean step?",
-        ),
-        ("id = \"x\"\nid = = 3", "s.toml:2: "),
-        ("title = \"x\"", "`id` is missing"),
-        ("id = \"x\"\nscale = 0", "s.toml:2: \"scale\" does not fit"),
-        ("id = \"x\"\nextends = \"nothing\"", "s.toml:2: no such file"),
-    ] {
-        assert!(bad(text).contains(told), "{told}: {}", bad(text));
-    }
-    for (step, told) in [
-        ("text = \"x\"", "s.toml:3: an entry does not fit: missing field `type`"),
-        (
-            "type = \"user\"\ntext = \"x\"\ntxt = \"x\"",
-            "s.toml:3: unknown key \"txt\"; expected a key of an entry of type \"user\"",
-        ),
-        ("type = \"user\"", "s.toml:3: missing field \"text\" or \"parts\""),
-        ("type = \"user\"\nfile = \"out.txt\"\ntext = \"x\"", "both \"file\" and \"text\""),
-        ("type = \"assistant\"\nusage = { inputs = 5 }", "s.toml:3: unknown key \"usage.inputs\""),
-    ] {
-        let e = bad(&format!("id = \"x\"\n\n[[step]]\n{step}\n"));
-        assert!(e.contains(told), "{told}: {e}");
-    }
-    let fact = bad(&SMALL.replace("arises = \"c\"", "arises = \"cc\""));
-    assert!(fact.contains("s.toml:25: fact \"f\" names unknown message \"cc\""), "{fact}");
-    let twice =
-        bad("id = \"y\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\nid = \"a\"\ntext = \
-         \"\"\n");
-    assert_contains(
-        &twice,
-        &["s.toml:3: message id \"a\" was used before, in the scenario that this one extends"],
-    );
-}
-
-#[test]
-fn citations_are_codes_or_free_words() {
-    let with = |cites: &str| {
-        good_or_error(&SMALL.replace("scale = 0.5", &format!("scale = 0.5\ncites = {cites}")))
-    };
-    assert_eq!(
-        with("[\"failure mode 6\", \"cc#24179\"]").unwrap().cites,
-        ["failure mode 6", "cc#24179"]
-    );
-    let e = with("[\"failure mode 61\"]").unwrap_err();
-    assert_contains(
-        &e,
-        &[
-            ":5",
-            "unknown citation \"failure mode 61\"",
-            "did you mean failure mode",
-            "failure mode 6 or",
-        ],
-    );
-    let told = "s.toml:5: cites: it is the text \"failure mode 6\"; expected a list";
-    assert!(with("\"failure mode 6\"").unwrap_err().starts_with(told));
-    assert!(with("[\" \"]").unwrap_err().contains("empty citation"));
-}
-
-fn good_or_error(text: &str) -> Result<Scenario, String> {
-    super::read(text, "s.toml", &memory()).map_err(|e| e.to_string())
 }

@@ -125,6 +125,11 @@ pub fn same_place(a: &Path, b: &Path) -> bool {
     matches!((real(a), real(b)), (Ok(a), Ok(b)) if a == b)
 }
 
+/// Returns the nearest folder with `.git`, of this folder and those above it.
+pub fn repository_root(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| folder.join(".git").exists())
+}
+
 /// Resolves links and dots in a path; the last component need not exist.
 pub fn real(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {

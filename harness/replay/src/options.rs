@@ -75,6 +75,6 @@ pub struct Replayed {
     pub took: Duration,
     /// Wall-clock times of loading sessions from disk.
     pub loadings: Vec<Loading>,
-    /// Status lines and usage, if the run was monitored.
+    /// Usage, if the run was monitored.
     pub seen: Observations,
 }

@@ -104,17 +104,7 @@ pub(crate) async fn replay_with(
         keeps_events: in_full,
     };
     let provider = Arc::new(Mutex::new(open(&scene)));
-    let watcher = options.watch.as_ref().map(|w| {
-        let name = format!(
-            "{}/{}/{}/{}/{}",
-            scenario.id,
-            spec.label(),
-            model.name,
-            options.summariser.name(),
-            options.seed
-        );
-        Watcher::new(w, name, &model)
-    });
+    let watcher = options.watch.as_ref().map(Watcher::new);
     let door = RunDoor { provider, watcher: watcher.clone(), agent: None };
     let log = SharedConversation::default();
     let subagents =

@@ -32,13 +32,6 @@ use super::specs;
 use super::values::{count, many, tokens};
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench advise
-      Show the line to write into the settings of your agents, if any
-  ctxbench advise ~/.claude/projects --out review
-      Also write a page, a Markdown file and a picture for a design review
-")]
 pub(crate) struct AdviseArgs {
     /// Your recordings: files and folders, as for `run` (default: the session folders of Claude
     /// Code, Codex, OpenCode, pi and Gemini CLI)

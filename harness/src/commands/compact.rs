@@ -19,11 +19,6 @@ use super::specs::Chosen;
 use super::summarizer::OneSummarizer;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench compact s.jsonl --strategy claude-code --at 60%
-      Compact when 60% of the session's tokens are reached
-")]
 pub(crate) struct CompactArgs {
     /// Session, recording, scenario file or built-in scenario. Of a recording without --strategy, only
     /// its own product is shown

@@ -8,10 +8,6 @@ use clap_complete::Shell;
 use ctxbench_util::files;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench completions bash > ~/.local/share/bash-completion/completions/ctxbench
-")]
 pub(crate) struct CompletionsArgs {
     /// Shell
     #[arg(value_name = "bash|elvish|fish|powershell|zsh")]
@@ -19,11 +15,6 @@ pub(crate) struct CompletionsArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench man -o ~/.local/share/man/man1
-      Write a page per command
-")]
 pub(crate) struct ManArgs {
     /// Write a page per command into this folder
     #[arg(short, long, value_name = "DIR")]

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command};
-use ctxbench_util::nearest;
 use ctxbench_util::toml_file::{self, Lines, TomlError};
+use ctxbench_util::{files, nearest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -42,8 +42,8 @@ pub(super) fn configure(
     if !is_trusted {
         check_owner(&path)?;
     }
-    let text = ctxbench_util::files::read_text(&path)
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        files::read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let file = path.display().to_string();
     let reader = ConfigReader {
         root,
@@ -93,8 +93,8 @@ fn is_given(given: &[OsString], option: &Arg) -> bool {
 fn find_file() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
-    let is_end = |folder: &Path| folder.join(".git").exists() || Some(folder) == home.as_deref();
-    let end = here.ancestors().position(is_end).unwrap_or(0);
+    let ends = [files::repository_root(&here), home.as_deref()];
+    let end = here.ancestors().position(|folder| ends.contains(&Some(folder))).unwrap_or(0);
     let up = here.ancestors().take(end + 1).position(|folder| folder.join(FILE_NAME).is_file())?;
     let folder = if up == 0 { Path::new(".").into() } else { PathBuf::from_iter(vec![".."; up]) };
     Some(folder.join(FILE_NAME))

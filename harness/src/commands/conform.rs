@@ -13,10 +13,6 @@ use serde_json::{Value, json};
 use super::CheckFailed;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench conform tests/data/conformance
-")]
 pub(crate) struct ConformArgs {
     /// Folder with cases, searched recursively
     dir: PathBuf,

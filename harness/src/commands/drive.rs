@@ -29,18 +29,6 @@ use super::values::tokens;
 use crate::commands::output::escape;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-`ctxbench list agents` shows which agents are installed, and how to install the others. The agent
-runs with its approvals off in a scratch folder, against a model on loopback; see docs/drive.md.
-
-Examples:
-  ctxbench drive login-bug --agent codex --window 30k
-      Compare the installed Codex with its model
-  ctxbench drive login-bug --agent codex --record cases
-      Write conformance cases
-  ctxbench drive s.jsonl --agent ./mine.toml --program mine=/opt/mine/bin/run
-      Drive your own agent
-")]
 pub(crate) struct DriveArgs {
     /// Sessions, recordings, built-in scenarios, or folders of these, as for `run`
     #[arg(value_name = "SESSION|SCENARIO|DIR", required = true)]

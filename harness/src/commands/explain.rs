@@ -26,23 +26,8 @@ use super::{print_either, specs};
 use crate::choice::Choice;
 
 #[derive(clap::Args)]
-#[command(
-    override_usage = "ctxbench explain RESULTS {FACT|--lost}\n       \
-                      ctxbench explain SESSION {--lost|--contents|--next|--rules}",
-    after_help = "\
-Examples:
-  ctxbench explain out port-5433
-      Show where this fact was lost
-  ctxbench explain out --strategy codex --lost
-      List everything that Codex lost
-  ctxbench explain s.jsonl --lost
-      List everything that the compactions of a session lost
-  ctxbench explain s.jsonl --contents --out contents
-      Show what fills the context of a session; also write contents.csv
-  ctxbench explain s.jsonl --next --at turn:12
-      Show what the message after the twelfth would have cost
-"
-)]
+#[command(override_usage = "ctxbench explain RESULTS {FACT|--lost}\n       \
+                      ctxbench explain SESSION {--lost|--contents|--next|--rules}")]
 pub(crate) struct ExplainArgs {
     /// Folder or results.json of a run; for --lost, --contents, --next and --rules a session
     #[arg(value_name = "RESULTS|SESSION")]

@@ -12,15 +12,6 @@ use ctxbench_util::plural::pluralize;
 use super::CheckFailed;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench gate out --baseline baseline.json --store
-      Store the baseline, once
-  ctxbench gate out --baseline baseline.json --junit gate.xml
-      Fail if results got worse
-  ctxbench gate out --baseline baseline.json --min recall_pct=80
-      Fail also if a product's recall is below 80 %
-")]
 pub(crate) struct GateArgs {
     /// Folder or results.json of a run
     results: PathBuf,
@@ -56,11 +47,6 @@ pub(crate) struct GateArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench compare before after --markdown
-      Write a table for a pull request
-")]
 pub(crate) struct CompareArgs {
     /// Folder or results.json of the base
     base: PathBuf,

@@ -17,16 +17,7 @@ use ctxbench_agents::drive::agent;
 
 #[derive(clap::Args)]
 #[command(
-    override_usage = "ctxbench list {strategies|scenarios|models|agents|sessions} [FILE|DIR]...",
-    after_help = "\
-Examples:
-  ctxbench list strategies --matrix
-      Compare what the strategies do
-  ctxbench list sessions
-      List your sessions of all agents
-  ctxbench list sessions ~/.codex/sessions
-      List the recordings of a folder
-"
+    override_usage = "ctxbench list {strategies|scenarios|models|agents|sessions} [FILE|DIR]..."
 )]
 pub(crate) struct ListArgs {
     /// Kind of items
@@ -61,10 +52,6 @@ enum ListTopic {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench show codex
-")]
 pub(crate) struct ShowArgs {
     /// Strategy, such as codex, codex@0.104 or a program: NAME=exec:COMMAND
     strategy: String,

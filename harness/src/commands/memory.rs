@@ -10,10 +10,6 @@ use ctxbench_replay::memory::{ProductMemory, load_counted, product_text, side_by
 use ctxbench_strategies::Spec;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench memory .
-")]
 pub(crate) struct MemoryArgs {
     /// Project folder in which the agent starts
     #[arg(value_name = "DIR")]

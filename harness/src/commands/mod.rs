@@ -159,9 +159,16 @@ enum Command {
     Man(completions::ManArgs),
 }
 
-/// Returns the command line, with the groups of commands in its help.
+/// What the help of each command ends with, after the name of the command in brackets.
+const HELP_ENDINGS: &str = include_str!("help.txt");
+
+/// Returns the command line, with the groups of commands and the examples in its help.
 fn root() -> clap::Command {
-    let root = Cli::command();
+    let mut root = Cli::command();
+    for (name, text) in HELP_ENDINGS.split('[').filter_map(|section| section.split_once("]\n")) {
+        root = root
+            .mut_subcommand(name, |command| command.after_help(format!("{}\n", text.trim_end())));
+    }
     let mut groups = String::new();
     for (heading, names) in GROUPS {
         let _ = writeln!(groups, "{heading}:");

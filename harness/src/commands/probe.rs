@@ -25,13 +25,6 @@ use crate::choice::Choice;
 const OUTPUT: u64 = 100;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-The key of the API is read from CTXBENCH_SUMMARIZER_KEY.
-
-Examples:
-  ctxbench probe s.jsonl --strategy codex --base-url openai+http://localhost:8080/v1 --model qwen3 --cassette answers.jsonl
-      Ask a local model 20 questions about the contexts of Codex
-")]
 pub(crate) struct ProbeArgs {
     /// Sessions, recordings, scenario files or built-in scenarios
     #[arg(required = true, value_name = "SESSION")]

@@ -18,18 +18,6 @@ use ctxbench_os::server_url::ServerUrl;
 use ctxbench_util::plural::pluralize;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Keys are passed on and not stored. Prompts and replies are stored as they are, with any secrets in
-them, unless you use --redact; see docs/record.md.
-
-Examples:
-  ctxbench record --out s.jsonl -- claude
-      Record all traffic of Claude Code
-  ctxbench record --out s.jsonl --agent codex -- codex
-      Set the proxy address the way Codex needs it
-  ctxbench record --out s.jsonl --env MY_URL={url}/v1 --upstream https://h/v1 -- mine
-      Record your own program and provider
-")]
 pub(crate) struct RecordArgs {
     /// File for the recording; an existing file is not replaced
     #[arg(short, long, value_name = "FILE")]

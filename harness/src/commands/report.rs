@@ -19,13 +19,6 @@ use super::private;
 use super::run::print_table;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench report ctxbench-out --details
-      Print all tables of a run
-  ctxbench report ctxbench-out --format markdown
-      Print Markdown for a pull request
-")]
 pub(crate) struct ReportArgs {
     /// Folder or results.json of a run
     results: PathBuf,

@@ -46,15 +46,6 @@ use listed::SessionSummary;
 use rows::RunRows;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench
-      Run the default scenarios with all strategies, into ctxbench-out/
-  ctxbench run ~/.claude/projects --sample 10
-      Run ten of your own sessions
-  ctxbench run s.jsonl --strategy reference --strategy codex:auto_compact_limit=90k
-      Run one session with one setting
-")]
 pub(crate) struct RunArgs {
     /// Sessions: session JSONL, scenario TOML, recordings of agents, any of these compressed (.gz,
     /// .zst, .zip), folders of them, names of built-in scenarios, or `all` built-in scenarios
@@ -115,9 +106,6 @@ pub(crate) struct RunArgs {
     /// Write one JSON line per request to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Write the JSON for a status line to this file, a line per reply (docs/monitoring.md)
-    #[arg(long, value_name = "FILE", hide = true)]
-    status: Option<PathBuf>,
     /// Stop a run before a request that exceeds this limit: 2.50 (per session), 20/day, 400/month
     /// (repeat)
     #[arg(long, value_name = "USD[/PERIOD]")]
@@ -246,8 +234,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     let timings = outputs::timings(&rows, begin.elapsed())?;
     let private = listed.iter().enumerate().any(|(at, l)| plan.is_here(at) && l.is_private);
     let more = [Artifact { file: "timings.json".into(), text: timings }];
-    let lines = outputs::lines(&args);
-    let message = outputs::unwritten(&args.out, &lines);
+    let message = args.trace.as_deref().map(|trace| outputs::unwritten(&args.out, trace));
     let written = outputs::write(&args.out, &stored, &more, private, message);
     let in_results = written.is_ok();
     failures.extend(written.err().map(|e| match not_cached {
@@ -257,12 +244,11 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
             cache_dir.display()
         )),
     }));
-    for &(option, path, of) in &lines {
-        let written =
-            files::write_with(path, |out| rows.lines(of, &mut |line| writeln!(out, "{line}")));
+    if let Some(path) = &args.trace {
+        let written = files::write_with(path, |out| rows.write_trace(out));
         failures.extend(written.err().map(|e| match in_results {
-            true => anyhow::anyhow!("{option}: {e}; the results are in {}", args.out.display()),
-            false => anyhow::Error::from(e).context(option),
+            true => anyhow::anyhow!("--trace: {e}; the results are in {}", args.out.display()),
+            false => anyhow::Error::from(e).context("--trace"),
         }));
     }
     shutdown::set_message(None);
@@ -392,7 +378,7 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     };
     memory.notes().iter().for_each(|note| report!("note: {note}"));
     // Options that need the spend meter.
-    let is_watched = args.status.is_some() || !args.spend_limit.is_empty() || args.otel.is_some();
+    let is_watched = !args.spend_limit.is_empty() || args.otel.is_some();
     let plan = Plan {
         scenarios: sessions,
         specs,
@@ -407,8 +393,7 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
             calibrate: args.calibrate,
             window: args.window,
             summary_model,
-            watch: is_watched
-                .then(|| Watch { status: args.status.is_some(), spend: args.spend_limit.clone() }),
+            watch: is_watched.then(|| Watch { spend: args.spend_limit.clone() }),
             memory: memory.into(),
             shown: None,
         },

@@ -10,16 +10,6 @@ use ctxbench_os::Signals;
 use ctxbench_util::files;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-The first line of standard output is `listening on http://127.0.0.1:PORT`. API keys are ignored.
-The request header `x-ctxbench-fault` asks for a fault of that request; see docs/serve.md.
-
-Examples:
-  ctxbench serve
-      Reply with a description of each request
-  ctxbench serve --script login-bug --fault '3:429;retry-after=1'
-      Replay a scenario and refuse the third request
-")]
 pub(crate) struct ServeArgs {
     /// Port on 127.0.0.1; 0 = any free port
     #[arg(long, default_value_t = 0)]

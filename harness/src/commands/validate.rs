@@ -13,10 +13,6 @@ use ctxbench_util::plural::pluralize;
 use super::{CheckFailed, input};
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench validate r.jsonl
-")]
 pub(crate) struct ValidateArgs {
     #[arg(required = true, value_name = "FILE")]
     #[arg(help = format!("Recordings of {}, or folders or archives of them", formats::titles()))]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::billing_variants::{CALL_USD, SONNET, plain, talk};
+use crate::billing_variants::{CALL_USD, SONNET};
 use crate::common::{CommandFolder, REPLAY, data, gzip, json_lines, jsonl};
 
 /// Returns a session of pi's first format, without ids, with this many questions and replies.
@@ -42,7 +42,12 @@ fn assert_close(found: f64, usd: f64) {
 
 #[test]
 fn copies_and_continuations_without_ids_are_billed_once() {
-    let talk = talk(SONNET, plain());
+    let usage = json!({"input_tokens": 10_000, "output_tokens": 1_000});
+    let messages = json!([
+        {"role": "user", "content": "Which port?"},
+        {"role": "assistant", "content": "8443.", "usage": usage},
+    ]);
+    let talk = json!({"model": SONNET, "messages": messages}).to_string();
     let untimed = [("a.json", talk.clone()), ("b.json", talk)];
     let timed = [("a.jsonl", pi("a", 2)), ("b.jsonl", pi("b", 4)), ("c.jsonl", pi("c", 4))];
     for (files, calls) in [(&untimed[..], 1.0), (&timed[..], 4.0)] {

@@ -1,8 +1,9 @@
 //! Bills of recordings as text. Each file of `tests/data/bills` has those of a program, with sums that can be
 //! worked out by hand.
 //!
-//! The heading is `NUMBER, USD: SENTENCE`, with the number of sessions and their sum. Expected are members
-//! of the first row of `list sessions`, `@ NAME: VALUE`, and parts of the messages, a line each.
+//! The heading is `NUMBER, USD: SENTENCE`, with the number of sessions and their sum. A file `NAME = PATH` is
+//! a copy of that below `tests/data`. Expected are members of the first row of `list sessions`,
+//! `@ NAME: VALUE`, and parts of the messages, a line each.
 
 use crate::billing_variants::assert_bill;
 use crate::common::data;
@@ -20,8 +21,11 @@ fn recordings_cost_what_was_worked_out_by_hand() {
             let (of, _) = bill.heading.split_once(": ").unwrap();
             let (sessions, usd) = of.split_once(", ").unwrap();
             let usd = usd.split(" + ").map(|part| part.parse::<f64>().unwrap()).sum();
-            let files: Vec<(&str, String)> =
-                bill.files.iter().map(|(name, lines)| (*name, lines.join("\n"))).collect();
+            let files = bill.files.iter().map(|(name, lines)| match name.split_once(" = ") {
+                Some((name, path)) => (name, std::fs::read_to_string(data(path)).unwrap()),
+                None => (*name, lines.join("\n")),
+            });
+            let files: Vec<(&str, String)> = files.collect();
             let (rows, told) = assert_bill(&files, sessions.parse().unwrap(), usd);
             for line in bill.sessions.iter().flatten() {
                 match line.strip_prefix("@ ").and_then(|member| member.split_once(": ")) {

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use crate::common::readings::samples;
 use crate::common::{self, CLAUDE_CODE, CODEX, CommandFolder, data};
 use ctxbench_reports::FORMATS;
 use ctxbench_scenarios::builtin;
@@ -98,60 +99,11 @@ fn imported_recording_has_the_same_figures() {
 }
 
 /// Imports every recording of the test data without flags, and runs it directly and as imported.
-const CURSOR_TRANSCRIPT: &str = "cursor/agent-transcripts/c0c0c0c0-0000-4000-8000-000000000003/\
-                                 c0c0c0c0-0000-4000-8000-000000000003.jsonl";
-
 #[test]
 fn recordings_of_every_format_import_and_run() {
     let here = CommandFolder::new();
-    let all = [
-        ("aider/read-only-files.aider.chat.history.md", 1),
-        ("amp/T-0f0f0f0f-0000-4000-8000-00000000000c.json", 1),
-        ("atif/agent/trajectory.json", 1),
-        ("claude-code/spotter-8463c716.jsonl", 1),
-        ("cline/api_conversation_history.json", 1),
-        ("cline-sdk/1764345600000_abc12.messages.json", 1),
-        ("codex/cache-writes.jsonl", 1),
-        ("codex/codemie-rollout-019e1625.jsonl", 1),
-        ("copilot-cli/agent-sessions-1.0.77.jsonl", 1),
-        ("copilot-cli/events.jsonl", 1),
-        ("copilot-vscode/chat.json", 1),
-        ("copilot-vscode/chat.jsonl", 1),
-        ("ctxbench-record/port.jsonl", 1),
-        ("droid/0f0f0f0f-0000-4000-8000-00000000000b.jsonl", 1),
-        ("gemini-cli/session-2026-01-16T11-01-37b7abef.json", 1),
-        ("gemini-stream/one-call.jsonl", 1),
-        ("gemini-stream/two-calls.jsonl", 1),
-        ("crush/dbos-transact-golang.sql", 1),
-        ("crush/port.sql", 2),
-        (CURSOR_TRANSCRIPT, 1),
-        ("cursor/state.sql", 1),
-        ("goose/20251128_1.json", 1),
-        ("goose/older.jsonl", 1),
-        ("goose/port.sql", 3),
-        ("inspect-ai/shop.eval", 2),
-        ("inspect-ai/shop.json", 2),
-        ("messages/anthropic-messages.json", 1),
-        ("messages/openai-chat.jsonl", 2),
-        ("messages/openai-responses.json", 1),
-        ("kimi-code/agent-sessions-wire.jsonl", 1),
-        ("kimi-cli/0f0f0f0f-0000-4000-8000-00000000000a/wire.jsonl", 1),
-        ("mini-swe-agent/github_issue.traj.json", 1),
-        ("openclaw/openclaw-agent.sql", 2),
-        ("openclaw/session.jsonl", 1),
-        ("opencode/s2_multiturn.export.json", 1),
-        ("openhands/output.jsonl", 3),
-        ("pi/pi-mono-large-session.jsonl", 1),
-        ("qwen-code/chat.jsonl", 1),
-        ("qwen-code/compressed.jsonl", 1),
-        ("qwen-code/project/chats/0d0d0d0d-0000-4000-8000-000000000008.jsonl", 1),
-        ("roo-code/0a0a0a0a-0000-4000-8000-000000000005/api_conversation_history.json", 1),
-        ("roo-code/0a0a0a0a-0000-4000-8000-000000000005/ui_messages.json", 1),
-        ("swe-agent/marshmallow-1867-function-calling.traj", 1),
-        ("swe-agent/pydicom-1458-text.traj", 1),
-        ("zed/thread.json", 1),
-        ("zed/threads.sql", 1),
-    ];
+    let all: Vec<(&str, usize)> =
+        samples().map(|(sessions, _, path)| (path, sessions.parse().unwrap())).collect();
     for folder in std::fs::read_dir(data("recordings")).unwrap() {
         let name = folder.unwrap().file_name().into_string().unwrap();
         let tried = all.iter().any(|(path, _)| path.split('/').next() == Some(&*name));

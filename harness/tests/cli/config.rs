@@ -96,7 +96,6 @@ fn found_file_cannot_run_a_program_contact_a_server_or_write_a_file() {
         ("[run]\ncassette = \"c.jsonl\"\n", "cassette"),
         ("[run]\nout = \"pwned\"\n", "out"),
         ("[run]\ntrace = \"pwned\"\n", "trace"),
-        ("[run]\nstatus = \"pwned\"\n", "status"),
         ("[run]\nmemory = \"/\"\n", "memory"),
         ("[record]\nupstream = \"http://127.0.0.1:9\"\n", "upstream"),
         ("[record]\nenv = [\"PATH\"]\n", "env"),

@@ -119,27 +119,6 @@ fn memory_claude_code_reads_six_levels_and_their_imports() {
 }
 
 #[test]
-fn memory_with_touched_file_loads_matching_rules_and_folders() {
-    let here = shop();
-    let loaded = |file: &str| {
-        let c = product(&here, &format!("shop --product claude-code --file {file}"));
-        let touched: Vec<String> = files(&c).into_iter().filter(|f| f.starts_with('+')).collect();
-        (touched, c["tokens"]["touched"].as_u64().unwrap())
-    };
-    let (folder, rule) = ("+project src/api/CLAUDE.md", "+rules .claude/rules/queries.md");
-    assert_eq!(loaded("src/api/v1/list.ts"), (vec![folder.into(), rule.into()], 15));
-    // Other spellings of the same path.
-    let absolute = here.path("shop").canonicalize().unwrap().join("src/api/v1/list.ts");
-    for path in ["./src/../src/api/v1/list.ts", "../shop/src/api/v1/list.ts"] {
-        assert_eq!(loaded(path), loaded("src/api/v1/list.ts"), "{path}");
-    }
-    assert_eq!(loaded(absolute.to_str().unwrap()), loaded("src/api/v1/list.ts"));
-    assert_eq!(loaded("src/db/list.sql"), (vec![rule.into()], 6));
-    assert_eq!(loaded("src/api/list.rs"), (vec![folder.into()], 9), "not among {{ts,sql}}");
-    assert_eq!(loaded("src/web/list.ts"), (vec![], 0), "not among {{api,db}}");
-}
-
-#[test]
 fn memory_codex_truncates_at_byte_limit_and_opencode_reads_one_name() {
     let here = project("fleet");
     // 119,999 bytes.

@@ -6,62 +6,15 @@ use std::ops::ControlFlow;
 use rusqlite::Connection;
 use serde_json::Value;
 
+use super::reading_tests::readings;
 use super::*;
 use crate::{InputError, Loaded, autofacts};
 
-/// A complete recording of each form of each format, below `tests/data/recordings`.
-const SAMPLES: &[(&str, &str)] = &[
-    ("ctxbench-record", "ctxbench-record/port.jsonl"),
-    ("claude-code", "claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl"),
-    ("codex", "codex/codemie-rollout-019e1625.jsonl"),
-    ("codex", "codex/cache-writes.jsonl"),
-    ("kimi-code", "kimi-code/agent-sessions-wire.jsonl"),
-    ("openclaw", "openclaw/session.jsonl"),
-    ("copilot-cli", "copilot-cli/events.jsonl"),
-    ("copilot-cli", "copilot-cli/agent-sessions-1.0.77.jsonl"),
-    ("copilot-vscode", "copilot-vscode/chat.json"),
-    ("copilot-vscode", "copilot-vscode/chat.jsonl"),
-    ("droid", "droid/0f0f0f0f-0000-4000-8000-00000000000b.jsonl"),
-    ("amp", "amp/T-0f0f0f0f-0000-4000-8000-00000000000c.json"),
-    ("gemini-stream", "gemini-stream/two-calls.jsonl"),
-    ("kimi-cli", "kimi-cli/0f0f0f0f-0000-4000-8000-00000000000a/wire.jsonl"),
-    ("pi", "pi/pi-mono-large-session.jsonl"),
-    ("swe-agent", "swe-agent/marshmallow-1867-function-calling.traj"),
-    ("swe-agent", "swe-agent/pydicom-1458-text.traj"),
-    ("mini-swe-agent", "mini-swe-agent/github_issue.traj.json"),
-    ("atif", "atif/agent/trajectory.json"),
-    ("cline", "cline/api_conversation_history.json"),
-    ("cline", "roo-code/0a0a0a0a-0000-4000-8000-000000000005/api_conversation_history.json"),
-    ("cline", "roo-code/0a0a0a0a-0000-4000-8000-000000000005/ui_messages.json"),
-    ("cline", "cline-sdk/1764345600000_abc12.messages.json"),
-    ("aider", "aider/read-only-files.aider.chat.history.md"),
-    ("opencode", "opencode/s2_multiturn.export.json"),
-    (
-        "cursor",
-        "cursor/agent-transcripts/c0c0c0c0-0000-4000-8000-000000000003/c0c0c0c0-0000-4000-8000-000000000003.jsonl",
-    ),
-    ("goose", "goose/20251128_1.json"),
-    ("goose", "goose/older.jsonl"),
-    ("zed", "zed/thread.json"),
-    ("openhands", "openhands/output.jsonl"),
-    ("gemini-cli", "gemini-cli/session-2026-01-16T11-01-37b7abef.json"),
-    ("qwen-code", "qwen-code/chat.jsonl"),
-    ("qwen-code", "qwen-code/compressed.jsonl"),
-    ("qwen-code", "qwen-code/project/chats/0d0d0d0d-0000-4000-8000-000000000008.jsonl"),
-    ("inspect-ai", "inspect-ai/shop.json"),
-    ("openai-chat", "messages/openai-chat.jsonl"),
-    ("openai-responses", "messages/openai-responses.json"),
-    ("anthropic-messages", "messages/anthropic-messages.json"),
-];
-
-/// Databases as SQL, below `tests/data/recordings`.
-const DATABASES: &[(&str, &str)] = &[
-    ("cursor", "cursor/state.sql"),
-    ("goose", "goose/port.sql"),
-    ("crush", "crush/port.sql"),
-    ("zed", "zed/threads.sql"),
-    ("openclaw", "openclaw/openclaw-agent.sql"),
-];
+/// Returns the format and the path of each sample that is a text, or of each that describes a database.
+fn samples(are_databases: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = readings::samples().map(|(_, format, path)| (format, path));
+    all.filter(move |(_, path)| path.ends_with(".sql") == are_databases && !path.ends_with(".eval"))
+}
 
 fn read(format: &Format, bytes: &[u8], name: &str) -> Vec<Result<Loaded, InputError>> {
     read_source(format, &Source::of_bytes(bytes, name))
@@ -200,7 +153,7 @@ fn check(found: Vec<Result<Loaded, InputError>>, file: &str, what: &str) {
 
 #[test]
 fn damaged_databases_are_refused_or_read_in_part() {
-    for (name, path) in DATABASES {
+    for (name, path) in samples(true) {
         let format = by_name(name).unwrap();
         let (_folder, file) = testing::database(path);
         let name = file_name(file.to_str().unwrap());
@@ -237,7 +190,7 @@ fn damaged_databases_are_refused_or_read_in_part() {
 
 #[test]
 fn damaged_recordings_are_refused_or_read_in_part() {
-    for (name, path) in SAMPLES {
+    for (name, path) in samples(false) {
         let (format, file) = (by_name(name).unwrap(), file_name(path));
         let text = std::fs::read_to_string(testing::recorded(path)).unwrap();
         for (damage, bytes) in damages(&text) {
@@ -253,7 +206,7 @@ fn damaged_recordings_are_refused_or_read_in_part() {
 
 #[test]
 fn encodings_with_a_mark_and_other_ends_of_lines_change_nothing() {
-    for (name, path) in SAMPLES {
+    for (name, path) in samples(false) {
         let (format, file) = (by_name(name).unwrap(), file_name(path));
         let text = std::fs::read_to_string(testing::recorded(path)).unwrap();
         let sessions = |bytes: &[u8]| -> Vec<Loaded> {
@@ -278,7 +231,7 @@ fn encodings_with_a_mark_and_other_ends_of_lines_change_nothing() {
 
 #[test]
 fn a_torn_first_line_and_joined_lines_lose_nothing_else() {
-    for (name, path) in SAMPLES.iter().filter(|(_, path)| path.ends_with(".jsonl")) {
+    for (name, path) in samples(false).filter(|(_, path)| path.ends_with(".jsonl")) {
         let (format, file) = (by_name(name).unwrap(), file_name(path));
         let text = std::fs::read_to_string(testing::recorded(path)).unwrap();
         let sessions = |text: &str| {
@@ -287,7 +240,7 @@ fn a_torn_first_line_and_joined_lines_lose_nothing_else() {
             read(format, text.as_bytes(), file).into_iter().filter(Result::is_ok).count()
         };
         // A row is a session.
-        let lost = usize::from(matches!(*name, "openhands" | "openai-chat"));
+        let lost = usize::from(matches!(name, "openhands" | "openai-chat"));
         let all = sessions(&text);
         let half = text.floor_char_boundary(text.find('\n').unwrap() / 2);
         let torn = [&text[..half], &text[text.find('\n').unwrap()..]].concat();
@@ -304,13 +257,13 @@ fn a_torn_first_line_and_joined_lines_lose_nothing_else() {
 #[test]
 fn a_document_that_breaks_off_keeps_what_is_whole() {
     let is_document = |path: &str| [".json", ".traj"].iter().any(|ending| path.ends_with(ending));
-    for (name, path) in SAMPLES.iter().filter(|(_, path)| is_document(path)) {
+    for (name, path) in samples(false).filter(|(_, path)| is_document(path)) {
         let (format, file) = (by_name(name).unwrap(), file_name(path));
         let text = std::fs::read_to_string(testing::recorded(path)).unwrap();
         let cut = &text[..text.floor_char_boundary(text.len() * 9 / 10)];
         assert_eq!(
             detect(&Source::of_bytes(cut.as_bytes(), file)).map(|f| f.name),
-            Some(*name),
+            Some(name),
             "{path}"
         );
         // Only the last recording is cut.
@@ -339,7 +292,7 @@ fn of_several_recordings_in_a_document_that_breaks_off_the_last_is_cut() {
 #[test]
 fn every_format_has_a_recording_that_is_damaged_here() {
     for format in ALL {
-        let mut samples = SAMPLES.iter().chain(DATABASES);
-        assert!(samples.any(|(name, _)| *name == format.name), "{}", format.name);
+        let mut samples = samples(false).chain(samples(true));
+        assert!(samples.any(|(name, _)| name == format.name), "{}", format.name);
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::recording::Recording;
+use super::source::Source;
 use crate::error::InputError;
 use crate::escapes;
 
@@ -107,6 +108,11 @@ pub(super) struct Document<'a> {
 impl<'a> Document<'a> {
     pub(super) fn new(text: &'a str, file: &'a str) -> Self {
         Document { text, file, line: 1 }
+    }
+
+    /// Reads a file that is one document.
+    pub(super) fn from_source(source: &'a Source<'_>) -> Result<Self, InputError> {
+        Ok(Document::new(source.text()?, source.name()))
     }
 
     pub(super) fn members(&self) -> Result<Members<'a>, InputError> {

@@ -45,7 +45,7 @@ mod plausible;
 mod prelude;
 mod qwen_code;
 #[cfg(test)]
-mod reading_tests;
+pub(crate) mod reading_tests;
 mod recording;
 mod session;
 pub(crate) mod source;

@@ -6,7 +6,7 @@
 //! text.
 
 #[path = "../../../tests/tests/common/readings.rs"]
-mod readings;
+pub(crate) mod readings;
 
 use std::fmt::Write;
 use std::path::Path;

@@ -31,3 +31,14 @@ pub fn readings(text: &str) -> Vec<Reading<'_>> {
     }
     all
 }
+
+/// Returns the recordings of `tests/data/samples.txt`: number of sessions, format, and path.
+pub fn samples() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let lines =
+        include_str!("../../data/samples.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| {
+        let (sessions, rest) = line.split_once(' ').unwrap();
+        let (format, path) = rest.split_once(' ').unwrap();
+        (sessions, format, path)
+    })
+}

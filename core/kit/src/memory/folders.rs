@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use ctxbench_util::files;
+
 use super::MemoryTable;
 
 /// Folders that contain memory files.
@@ -18,7 +20,7 @@ pub struct ProjectFolders {
 impl ProjectFolders {
     /// Uses the nearest folder with `.git` as the root, or `directory` if there is none.
     pub fn new(etc: &Path, home: &Path, directory: &Path) -> Self {
-        let root = directory.ancestors().find(|a| a.join(".git").exists()).unwrap_or(directory);
+        let root = files::repository_root(directory).unwrap_or(directory);
         ProjectFolders {
             etc: etc.into(),
             home: home.into(),

@@ -9,6 +9,7 @@ use ctxbench_strategies::descriptor::{
 };
 use ctxbench_strategies::names::intern;
 use ctxbench_strategies::{Spec, SpecError, all, sweep};
+use ctxbench_util::files;
 
 use super::process::ExecLimits;
 use super::state::Exec;
@@ -47,8 +48,9 @@ impl Product for ExecProgram {
 /// program in another folder; empty at the root, and outside of a repository.
 fn folder_in_repository() -> String {
     let here = std::env::current_dir().unwrap_or_default();
-    let root = here.ancestors().find(|folder| folder.join(".git").exists());
-    let below = root.and_then(|root| here.strip_prefix(root).ok()).unwrap_or(Path::new(""));
+    let below = files::repository_root(&here)
+        .and_then(|root| here.strip_prefix(root).ok())
+        .unwrap_or(Path::new(""));
     match below.as_os_str().is_empty() {
         true => String::new(),
         false => format!(" (in {})", below.display()),

@@ -6,25 +6,20 @@ pub mod otel;
 
 use std::sync::{Arc, Mutex};
 
-use ctxbench_core::Model;
 use ctxbench_core::prelude::*;
-use ctxbench_kit::monitor::{SessionMeter, SpendGuard, SpendLimit, status_line};
+use ctxbench_kit::monitor::{SessionMeter, SpendGuard, SpendLimit};
 
 use ctxbench_mock::{Door, PlannedReply};
 
 /// Monitoring options.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
-    /// Record a status line after each reply.
-    pub status: bool,
     pub spend: Vec<SpendLimit>,
 }
 
 /// Result of monitoring a run.
 #[derive(Debug, Default)]
 pub struct Observations {
-    /// Status line per reply as JSON, if enabled.
-    pub status: Vec<String>,
     /// Tokens, dollars and time; `None` if nothing ran.
     pub meter: Option<SessionMeter>,
     /// Reason why a spend limit ended the run.
@@ -39,22 +34,16 @@ struct WatchState {
 /// Monitors the conversations of a run.
 #[derive(Clone)]
 pub struct Watcher {
-    status: bool,
-    session: String,
-    model: String,
     state: Arc<Mutex<WatchState>>,
 }
 
 impl Watcher {
-    /// Creates a monitor. `session` is the name in status lines, `model` the model of the
-    /// conversation.
-    pub fn new(watch: &Watch, session: String, model: &Model) -> Self {
-        let meter = Some(SessionMeter::new(model.window));
+    pub fn new(watch: &Watch) -> Self {
+        let meter = Some(SessionMeter::default());
         let observations = Observations { meter, ..Observations::default() };
         // A replay has no date: days and months start with the session.
         let guard = SpendGuard::new(watch.spend.clone(), 0);
-        let state = Arc::new(Mutex::new(WatchState { observations, guard }));
-        Watcher { status: watch.status, session, model: model.name.to_string(), state }
+        Watcher { state: Arc::new(Mutex::new(WatchState { observations, guard })) }
     }
 
     /// Takes the observations at the end of the run.
@@ -87,11 +76,6 @@ impl Watcher {
         if let Some(meter) = &mut observations.meter {
             let took = result.as_ref().map_or(0, |r| r.latency_ms);
             meter.observe(agent, request, result, now, took);
-            let is_own = agent.is_none() && request.purpose == Purpose::Sample;
-            if self.status && result.is_ok() && is_own {
-                let line = status_line(&self.session, &self.model, meter);
-                observations.status.push(line.to_string());
-            }
         }
     }
 }

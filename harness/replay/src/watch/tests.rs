@@ -3,7 +3,6 @@ use ctxbench_core::request::ErrorKind;
 use ctxbench_reports::record::{RequestStatus, Status};
 use ctxbench_scenarios::load;
 use ctxbench_strategies::Spec;
-use serde_json::Value;
 
 use super::Watch;
 use crate::options::{Options, Replayed};
@@ -18,24 +17,14 @@ fn replay_with(scenario: &str, strategy: &str, watch: Option<Watch>) -> Replayed
 }
 
 #[test]
-fn monitored_run_gives_same_record_and_matching_status() {
+fn monitored_run_gives_same_record_and_cost() {
     let plain = replay_with("login-bug-tight", "claude-code", None);
-    let watch = Watch { status: true, spend: vec![] };
+    let watch = Watch::default();
     let watched = replay_with("login-bug-tight", "claude-code", Some(watch));
     assert_eq!(plain.record, watched.record);
     let r = &watched.record;
-    // The record is summed from the log, the status line from the meter.
+    // The record is summed from the log, the cost from the requests.
     assert!((watched.seen.meter.as_ref().unwrap().cost_usd() - r.summary.cost_usd).abs() < 1e-9);
-    let lines: Vec<Value> =
-        watched.seen.status.iter().map(|l| serde_json::from_str(l).unwrap()).collect();
-    let last = lines.last().unwrap();
-    assert_eq!(last["context_window"]["total_output_tokens"], r.summary.output_tokens);
-    assert_eq!(last["context_window"]["context_window_size"], r.window);
-    let tag = last["usage_tag"].as_str().unwrap();
-    assert!(tag.starts_with("<system_warning>Token usage: "), "Sonnet 4.6 has usage tags: {tag}");
-    let costs: Vec<f64> =
-        lines.iter().map(|l| l["cost"]["total_cost_usd"].as_f64().unwrap()).collect();
-    assert!(costs.windows(2).all(|w| w[0] < w[1]), "every reply has a cost");
 }
 
 #[test]
@@ -48,7 +37,7 @@ fn spend_limit_ends_run_before_request_that_exceeds_it() {
         ("login-bug-tight", "codex", whole * 3.0, false),
     ] {
         let spend = vec![format!("{usd:.6}").parse().unwrap()];
-        let watch = Watch { spend, ..Watch::default() };
+        let watch = Watch { spend };
         let r = replay_with(scenario, strategy, Some(watch)).record;
         assert_eq!(r.status == Status::Failed, ends, "{strategy}: {:?}", r.error);
         assert_eq!(r.summary.user_interventions, 0, "{strategy}");

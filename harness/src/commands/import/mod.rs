@@ -18,13 +18,6 @@ use super::corpus::{at, choose};
 use super::{input, private};
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  ctxbench import r.jsonl -o session.jsonl
-      Convert to ctxbench's session format
-  ctxbench import r.jsonl --redact -o shared.jsonl
-      Remove keys and home folders
-")]
 pub(crate) struct ImportArgs {
     #[arg(required = true, value_name = "FILE|DIR")]
     #[arg(help = format!(

@@ -8,14 +8,14 @@ use anyhow::{Context, bail};
 use ctxbench_os::shutdown::{self, TempFolder};
 use ctxbench_replay::run::hues;
 use ctxbench_reports as reports;
-use ctxbench_reports::{Artifact, NewResults, Row, StoredResults};
+use ctxbench_reports::{Artifact, NewResults, StoredResults};
 use ctxbench_scenarios::Scenario;
 use ctxbench_util::calendar;
 
 use super::RunArgs;
 use super::rows::RunRows;
 use crate::commands::otel::now_ms;
-use crate::commands::{check_not_session, check_outputs, check_replaced, list};
+use crate::commands::{check_outputs, check_replaced, list};
 
 /// Checks before the run that all outputs can be written and would not overwrite inputs.
 pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
@@ -28,23 +28,19 @@ pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
         if reports::is_of_results(&args.out, path) {
             bail!("{option}: {} is a file of --out; name another file", path.display());
         }
-        match *option {
-            "--trace" => check_replaced(option, path, "{\"seq\":")?,
-            "--status" => check_replaced(option, path, "{\"context_window\":")?,
-            CASSETTE => {}
-            _ => check_not_session(option, path)?,
+        if *option == TRACE {
+            check_replaced(option, path, "{\"seq\":")?;
         }
     }
     Ok(())
 }
 
-const CASSETTE: &str = "--cassette";
+const TRACE: &str = "--trace";
 
 /// Returns the files that a run writes in addition to its results, with their options.
 fn outputs(args: &RunArgs) -> Vec<(&'static str, &Path)> {
-    let mut all: Vec<_> = lines(args).iter().map(|(option, path, _)| (*option, *path)).collect();
-    all.extend(args.cassette.as_ref().filter(|c| !c.offline).map(|c| (CASSETTE, &*c.path)));
-    all
+    let cassette = args.cassette.as_ref().filter(|c| !c.offline).map(|c| ("--cassette", &*c.path));
+    args.trace.as_deref().map(|path| (TRACE, path)).into_iter().chain(cassette).collect()
 }
 
 /// Writes the results, and `more` files in the same folder. From then on, a signal prints
@@ -89,26 +85,12 @@ pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<Str
     Ok(out + "\n  ]\n}\n")
 }
 
-/// An option, its file, and a function that returns the lines of a row for this file.
-type Lines<'a> = (&'static str, &'a Path, fn(&Row) -> &[String]);
-
-/// Returns the options that write lines of every row to a file.
-pub(super) fn lines(args: &RunArgs) -> Vec<Lines<'_>> {
-    let trace = args.trace.as_deref().map(|p| -> Lines<'_> { ("--trace", p, |r| &r.trace) });
-    let status = args.status.as_deref().map(|p| -> Lines<'_> { ("--status", p, |r| &r.status) });
-    trace.into_iter().chain(status).collect()
-}
-
-/// Returns the message for a signal that arrives after the results are written, but before these
-/// files are.
-pub(super) fn unwritten(out: &Path, lines: &[Lines<'_>]) -> Option<String> {
-    let files: Vec<String> =
-        lines.iter().map(|(option, path, _)| format!("{option} {}", path.display())).collect();
-    (!files.is_empty()).then(|| {
-        format!(
-            "Interrupted. The results are in {}; run the same command again to write {}.",
-            out.display(),
-            files.join(" and ")
-        )
-    })
+/// Returns the message for a signal that arrives after the results are written, but before the trace
+/// is.
+pub(super) fn unwritten(out: &Path, trace: &Path) -> String {
+    format!(
+        "Interrupted. The results are in {}; run the same command again to write --trace {}.",
+        out.display(),
+        trace.display()
+    )
 }

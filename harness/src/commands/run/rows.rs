@@ -156,17 +156,13 @@ impl<'a> RunRows<'a> {
         order
     }
 
-    /// Passes the trace or status lines of all rows to `take`, in the order of the results.
-    pub(super) fn lines(
-        &self,
-        of: fn(&Row) -> &[String],
-        take: &mut dyn FnMut(&str) -> std::io::Result<()>,
-    ) -> std::io::Result<()> {
+    /// Writes the trace lines of all rows, in the order of the results.
+    pub(super) fn write_trace(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         for at in self.order() {
             let mut written = Ok(());
             let read = self.session(at, &mut |row| {
                 if written.is_ok() {
-                    written = of(row).iter().try_for_each(|line| take(line));
+                    written = row.trace.iter().try_for_each(|line| writeln!(out, "{line}"));
                 }
             });
             written?;
@@ -188,14 +184,14 @@ impl Taker for RunRows<'_> {
         self.export.add(&row);
         let timing = timing(&row);
         let key = self.key(&self.of_session(variant.at), &variant);
-        let (run, trace, status) = (row.record, row.trace, row.seen.status);
+        let (run, trace) = (row.record, row.trace);
         if run.status == Status::Error
             && let Ok(mut errors) = self.errors.lock()
         {
             let why = run.error.as_deref().unwrap_or("no reason was given");
             errors.push(format!("{} × {}: {why}", run.scenario.id, run.strategy.label));
         }
-        self.store_row(variant.at, &key, Row { run, trace, status, timing });
+        self.store_row(variant.at, &key, Row { run, trace, timing });
         self.shown.step();
     }
 }

@@ -21,8 +21,7 @@ fn is_thread(o: &Map<String, Value>) -> bool {
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
-    let text = source.text()?;
-    let document = Document::new(text, source.name());
+    let document = Document::from_source(source)?;
     let members = document.members()?;
     let mut reader = MessageReader::default();
     (reader.out.id, reader.out.title) = (members.text("id"), members.text("title"));

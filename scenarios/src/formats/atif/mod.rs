@@ -37,8 +37,7 @@ fn sniff(head: &Head) -> bool {
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
-    let text = source.text()?;
-    let document = Document::new(text, source.name());
+    let document = Document::from_source(source)?;
     let members = document.members()?;
     let reader = MessageReader::default();
     let mut reader = AtifReader { reader, agents: Vec::new(), told: HashSet::new(), source };
@@ -129,8 +128,7 @@ impl AtifReader<'_> {
             return;
         }
         let Ok(source) = self.source.open_companion(&path) else { return };
-        let Ok(text) = source.text() else { return };
-        let document = Document::new(text, source.name());
+        let Ok(document) = Document::from_source(&source) else { return };
         match document.members() {
             Ok(members) => {
                 self.reader.out.beside.push(path.clone());

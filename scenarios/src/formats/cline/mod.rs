@@ -68,9 +68,8 @@ impl BilledRequest {
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
-    let text = source.text()?;
-    let document = Document::new(text, source.name());
-    if text.trim_start().starts_with('{') {
+    let document = Document::from_source(source)?;
+    if document.text.trim_start().starts_with('{') {
         return sink(sdk::read(source, &document));
     }
     let mut out = Recording::default();

@@ -39,8 +39,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     if head.objects().any(journal::is_change) {
         (chat, turns) = journal::replayed(of_lines(source, &mut reader.out)?);
     } else {
-        let text = source.text()?;
-        let document = Document::new(text, source.name());
+        let document = Document::from_source(source)?;
         let members = document.members()?;
         turns = document.objects(members.raw("requests"), &mut reader.out);
         chat = json!({"sessionId": members.value("sessionId"), "customTitle": members.value("customTitle")});

@@ -44,8 +44,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let whole = head.value().get("messages").is_some();
     let mut reader = ChatReader::default();
     if whole || head.objects().next().is_none() {
-        let text = source.text()?;
-        for message in document(&Document::new(text, source.name()), &mut out)? {
+        for message in document(&Document::from_source(source)?, &mut out)? {
             reader.message(message, View::Both);
         }
     } else {

@@ -73,8 +73,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     }
     let mut out = Recording::default();
     let (info, messages) = if head.value().get("conversation").is_some() {
-        let text = source.text()?;
-        let document = Document::new(text, source.name());
+        let document = Document::from_source(source)?;
         let info = document.value()?.as_object().cloned().unwrap_or_default();
         let conversation = document.members()?.raw("conversation");
         (info, document.objects(conversation, &mut out))

@@ -63,8 +63,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
             }
         }
         None => {
-            let text = source.text()?;
-            let document = Document::new(text, source.name());
+            let document = Document::from_source(source)?;
             let members = document.members()?;
             let model = model_of(&json!({"eval": members.value("eval")}));
             for one in document.items(members.raw("samples")) {

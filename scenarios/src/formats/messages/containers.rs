@@ -21,8 +21,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended
     let head = source.head()?;
     let is_array = head.text.trim_start().starts_with('[') && !of_messages(&head.text);
     if is_array || head.is_document() {
-        let text = source.text()?;
-        let document = Document::new(text, source.name());
+        let document = Document::from_source(source)?;
         if !is_array {
             return sink(read_document(&document, None));
         }

@@ -40,10 +40,9 @@ fn sniff(head: &Head) -> bool {
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
-    let text = source.text()?;
-    let document = Document::new(text, source.name());
+    let document = Document::from_source(source)?;
     let mut reader = MessageReader::default();
-    let lines = if text.trim_start().starts_with('[') {
+    let lines = if document.text.trim_start().starts_with('[') {
         document.objects(Some(document.raw()?), &mut reader.out)
     } else {
         let members = document.members()?;

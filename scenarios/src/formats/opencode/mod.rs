@@ -51,8 +51,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     if source.head()?.text.starts_with(DATABASE) {
         return stores::database(source, sink);
     }
-    let text = source.text()?;
-    sink(export(&Document::new(text, source.name())))
+    sink(export(&Document::from_source(source)?))
 }
 
 fn export(document: &Document<'_>) -> Result<Recording, InputError> {

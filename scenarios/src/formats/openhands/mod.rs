@@ -74,8 +74,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let head = source.head()?;
     if head.is_document() || head.value().is_array() {
         // A trajectory that was saved separately: only its events, or one row.
-        let text = source.text()?;
-        return sink(row(&Document::new(text, source.name()), None));
+        return sink(row(&Document::from_source(source)?, None));
     }
     lines::rows(source, &mut |document, id| {
         let id = id.unwrap_or_else(|| format!("{}-{}", source.stem(), document.line));

@@ -14,8 +14,7 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
     let mut out = Recording::default();
     let state = folder.join(STATE);
     let source = Source::at(&state);
-    let text = source.text()?;
-    let state = Document::new(text, source.name()).value()?;
+    let state = Document::from_source(&source)?.value()?;
     let files = listed(&folder.join(EVENTS)).into_iter();
     let files = files.filter(|p| p.extension().is_some_and(|e| e == "json"));
     let mut events = Vec::new();

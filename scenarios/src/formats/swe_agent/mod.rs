@@ -36,8 +36,7 @@ fn sniff(head: &Head) -> bool {
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
-    let text = source.text()?;
-    let document = Document::new(text, source.name());
+    let document = Document::from_source(source)?;
     let members = document.members()?;
     let whole = |key: &str| members.raw(key).is_some_and(|r| r.get().len() > 2);
     if whole("history") || whole("trajectory") || members.raw("attempts").is_none() {

@@ -46,8 +46,7 @@ const COUNTERS: [&str; 4] =
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     if !source.head()?.text.starts_with(DATABASE) {
-        let text = source.text()?;
-        return sink(thread(&Document::new(text, source.name()), None));
+        return sink(thread(&Document::from_source(source)?, None));
     }
     let db = Database::open(source, FORMAT.title)?;
     let (ids, columns) = (["id", "parent_id"], "created_at, updated_at");

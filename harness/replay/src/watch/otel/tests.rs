@@ -23,7 +23,7 @@ fn session() -> SessionMeter {
         cache_write: 10_000,
         ..Usage::default()
     };
-    let mut meter = SessionMeter::new(200_000);
+    let mut meter = SessionMeter::default();
     let reply = Reply { usage, billed: usage, ..Reply::default() };
     meter.observe(None, &request, &Ok(reply), 0, 12_500);
     meter
