@@ -151,6 +151,7 @@ fn names_that_new_code_gives_itself_are_no_needs() {
         ("x = this.retryCount;", "", "this.retryCount"),
         ("this.retryCount = 1;", "", ""),
         ("if this.retryCount == 1 {}", "", "this.retryCount"),
+        ("exitCode := run()\nreturn exitCode", "", ""),
         ("use(LiveView);", "", "LiveView"),
         ("  // as LiveView does", "", ""),
         ("  // as exitCode does", "", "exitCode"),
