@@ -239,7 +239,7 @@ fn program_leaves_no_process() {
     let daemon = program(&format!("daemon {mark}")).replacen("exec", "exec{exec.timeout=1s}", 1);
     run_with_code(&here, "login-bug", &[format!("daemon={daemon}"), "none".into()], 1);
     assert!(!is_left(), "a process with {mark} is still there");
-    // One that has left the group of the program cannot write the results anew.
+    // One that has left the group of the program cannot replace the results.
     let forger = program(&format!("forger {mark}"));
     run(&here, "login-bug", &[format!("forger={forger}"), "none".into()]);
     assert!(!is_left(), "a process with {mark} is still there");
