@@ -14,6 +14,10 @@ use crate::signals::Signals;
 /// Set once a signal has asked this process to end.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
+/// Maximum number of times that [`end_orphans`] looks for processes.
+#[cfg(target_os = "linux")]
+const ROUNDS: usize = 1_000;
+
 static CLEANUP: Mutex<Cleanup> =
     Mutex::new(Cleanup { groups: BTreeSet::new(), folders: BTreeSet::new(), message: None });
 
@@ -77,6 +81,62 @@ fn kill_group(id: u32) {
 /// Windows has no process groups; the first process is killed when its handle is dropped.
 #[cfg(not(unix))]
 fn kill_group(_: u32) {}
+
+/// Makes this process the parent of what a program leaves behind, such as a daemon, so that
+/// [`end_orphans`] can end it. Has an effect on Linux only.
+pub fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+/// Ends all child processes and those that they leave in turn, if this process adopts orphans. Call
+/// it when no program is at work. An error names a process that cannot be ended.
+#[cfg(target_os = "linux")]
+pub fn end_orphans() -> io::Result<()> {
+    use rustix::process::{Signal, WaitOptions, child_subreaper, kill_process, waitpid};
+    if child_subreaper()?.is_none() {
+        return Ok(());
+    }
+    for _ in 0..ROUNDS {
+        let children = children()?;
+        if children.is_empty() {
+            return Ok(());
+        }
+        for child in children {
+            kill_process(child, Signal::KILL).or_else(|e| match e {
+                // Another thread has waited for it.
+                rustix::io::Errno::SRCH => Ok(()),
+                e => Err(io::Error::other(format!("a program left process {child:?}: {e}"))),
+            })?;
+            let _ = waitpid(Some(child), WaitOptions::empty());
+        }
+    }
+    Err(io::Error::other("a program starts processes faster than they can be ended"))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn end_orphans() -> io::Result<()> {
+    Ok(())
+}
+
+/// Returns the child processes, also those that have ended.
+#[cfg(target_os = "linux")]
+fn children() -> io::Result<Vec<rustix::process::Pid>> {
+    let own = std::process::id().to_string();
+    let mut children = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let entry = entry?;
+        let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(id) = id.and_then(rustix::process::Pid::from_raw) else { continue };
+        // A process that has ended in the meantime has no such file.
+        let stat = std::fs::read(entry.path().join("stat")).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat);
+        // The state and the parent follow the name, which can be any text.
+        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
+        children.extend((parent == Some(&*own)).then_some(id));
+    }
+    Ok(children)
+}
 
 /// A temporary folder, removed when this is dropped or a signal ends the process.
 #[derive(Debug)]
@@ -150,6 +210,7 @@ pub fn exit_on_signals() {
             REQUESTED.store(true, Ordering::SeqCst);
             let mut cleanup = cleanup();
             cleanup.groups.iter().for_each(|id| kill_group(*id));
+            let _ = end_orphans();
             cleanup.folders.iter().for_each(|folder| remove_folder(folder));
             if let Some(message) = cleanup.message.take() {
                 // Standard error may be closed, where `eprintln!` would panic.

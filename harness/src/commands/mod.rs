@@ -288,7 +288,8 @@ fn dispatch(cli: Cli) -> ExitCode {
         Command::Man(a) => completions::man(&a, root()),
     };
     ctxbench_os::shutdown::wait_if_requested();
-    exit_code(outcome)
+    let ended = ctxbench_os::shutdown::end_orphans();
+    exit_code(outcome.and(ended.map_err(Into::into)))
 }
 
 fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {

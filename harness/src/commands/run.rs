@@ -193,6 +193,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         let lacks = |at| rows.lacks_recorded(at);
         listed::feed(&rows.plan, &args.inputs, &listed, todo, (&lacks, &recorded), give);
     });
+    shutdown::end_orphans()?;
     // Reports need the memory and use only the rows.
     rows.plan.scenarios.iter_mut().for_each(listed::drop_content);
     let plan = &rows.plan;

@@ -230,13 +230,20 @@ fn program_may_change_the_state_after_a_turn_and_bring_tools() {
 fn program_leaves_no_process() {
     let here = CommandFolder::new();
     let mark = format!("left-by-{}", std::process::id());
+    let is_left = || {
+        std::fs::read_dir("/proc").expect("/proc").flatten().any(|p| {
+            let line = std::fs::read(p.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&mark)
+        })
+    };
     let daemon = program(&format!("daemon {mark}")).replacen("exec", "exec{exec.timeout=1s}", 1);
     run_with_code(&here, "login-bug", &[format!("daemon={daemon}"), "none".into()], 1);
-    let left = std::fs::read_dir("/proc").expect("/proc").flatten().any(|p| {
-        let line = std::fs::read(p.path().join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains(&mark)
-    });
-    assert!(!left, "a process with {mark} is still there");
+    assert!(!is_left(), "a process with {mark} is still there");
+    // One that has left the group of the program cannot replace the results.
+    let forger = program(&format!("forger {mark}"));
+    run(&here, "login-bug", &[format!("forger={forger}"), "none".into()]);
+    assert!(!is_left(), "a process with {mark} is still there");
+    here.row("ctxbench-out", "forger");
 }
 
 #[test]

@@ -38,8 +38,10 @@ pub(super) fn is_defined(text: &str, start: usize, end: usize) -> bool {
 /// Returns whether the word at `start` is a variable or member that is declared or set there.
 pub(super) fn is_variable(text: &str, start: usize, word: &str) -> bool {
     let is_member = word.starts_with("this.") || word.starts_with("self.");
+    let behind = &text[start + word.len()..];
     ["const ", "let ", "mut ", "val ", "var "].iter().any(|d| text[..start].ends_with(d))
-        || is_member && text[start + word.len()..].starts_with(" = ")
+        || is_member && behind.starts_with(" = ")
+        || behind.starts_with(" := ")
 }
 
 /// Returns whether the word at `start` is in a line of comment, which is prose.

@@ -93,6 +93,7 @@ pub(super) fn is_path(word: &str) -> bool {
     let bytes = word.as_bytes();
     if !word.contains(['.', '/'])
         || word.contains(' ')
+        || word.starts_with("/dev/")
         || bytes.windows(2).any(|two| matches!(two, b"//" | b"::"))
     {
         return false;
@@ -113,11 +114,13 @@ fn is_number(word: &str) -> bool {
         && word.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// Returns whether a literal is an identifier and not prose: it contains an underscore, a digit,
-/// `::`, or a capital after a small letter.
+/// Returns whether a literal is an identifier and not prose, such as `1-indexed`: it contains an
+/// underscore, a digit, `::`, or a capital after a small letter.
 fn is_identifier(word: &str) -> bool {
     let b = word.as_bytes();
-    if word.contains('/') || !b.iter().any(u8::is_ascii_alphabetic) {
+    let counted = word.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix('-');
+    let is_counted = counted.is_some_and(|rest| rest.bytes().all(|c| c.is_ascii_lowercase()));
+    if word.contains('/') || is_counted || !b.iter().any(u8::is_ascii_alphabetic) {
         return false;
     }
     b.windows(2).any(|w| w == b"::" || w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase())
@@ -184,7 +187,7 @@ mod tests {
         assert_eq!(
             words(
                 "Something important, well-known and/or before/after understood, this.value... \
-                 https://example.org ======== --------"
+                 https://example.org ======== -------- 1-indexed 2>/dev/null"
             ),
             [] as [&str; 0]
         );

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ctxbench_os::PipedProcess;
+use ctxbench_os::{PipedProcess, shutdown};
 use ctxbench_strategies::SpecError;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdout, Command};
@@ -85,6 +85,7 @@ impl Process {
     /// Starts a program without a shell, in the working folder and its own process group.
     pub(super) fn start(command: &[String], timeout: Duration) -> Result<Process, String> {
         let (program, arguments) = command.split_first().ok_or("the command is missing")?;
+        shutdown::adopt_orphans();
         let process = PipedProcess::spawn(Command::new(program).args(arguments)).map_err(|e| {
             format!("cannot start `{program}`: {e}; is it installed, and is the path right?")
         })?;
