@@ -10,10 +10,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::{Raw, Source, below};
 use crate::error::InputError;
-use crate::formats::unpack::{MAX_HELD_BYTES, Packing, max_unpacked};
-
-/// Number of times that a file of an archive may be read.
-const READINGS: u64 = 4;
+use crate::formats::unpack::{MAX_HELD_BYTES, Packing, READINGS, max_unpacked};
 
 /// Bytes of an archive.
 pub(super) trait Seekable: BufRead + Seek {}
