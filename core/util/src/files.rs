@@ -366,6 +366,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn prepared_file_is_in_place_only_when_put() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        fs::write(&path, "old").unwrap();
+        let prepared = prepare(&path, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        prepared.put().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(prepare(&path, |_| Err(io::Error::other("full"))).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
     fn read_bounded_rejects_endless_input() {
         assert_eq!(read_bounded(&b"four"[..], 4).unwrap(), b"four");
         assert_eq!(read_bounded(&b""[..], 4).unwrap(), b"");

@@ -276,6 +276,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_view_that_gives_rows_for_ever_is_an_error_that_names_the_file() {
+        let connection = Connection::open_in_memory().unwrap();
+        let endless = "CREATE VIEW n AS WITH RECURSIVE n(i) AS \
+                       (SELECT 'x' UNION ALL SELECT i FROM n) SELECT i FROM n";
+        connection.execute_batch(endless).unwrap();
+        let left = Cell::new(100 * (VALUE_BYTES + 1));
+        let db = Database { connection, file: "n.db", title: "Zed", left };
+        assert_eq!(db.rows("n", "i", "LIMIT 99", None).unwrap().len(), 99);
+        for _ in 0..2 {
+            let error = db.rows("n", "i", "", None).unwrap_err().to_string();
+            assert!(error.starts_with("n.db:1: it cannot be read (it gives more than"), "{error}");
+        }
+    }
+
+    #[test]
     fn endless_query_ends_with_an_error() {
         let mut db = Connection::open_in_memory().unwrap();
         guard(&mut db, 1_000_000).unwrap();

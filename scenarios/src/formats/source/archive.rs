@@ -127,6 +127,7 @@ mod tests {
         let source = Source::at(&path);
         let archive = source.archive().unwrap().unwrap();
         let of = |name: &String| archive.member(name).map(|m| m.text().unwrap().len() as u64);
+        assert_eq!(archive.left.get(), 256 << 20, "64 MiB for a small file, four times");
         let name = &archive.names()[0];
         let size = of(name).unwrap();
         archive.left.set(size);
