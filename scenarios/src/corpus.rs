@@ -187,11 +187,8 @@ fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<Pa
         if below.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.')) {
             return false;
         }
-        // A link to `/` would lead to every file of the machine.
-        let target = below.is_symlink().then(|| below.canonicalize().unwrap_or_default());
-        if let Some(target) = target.filter(|target| !target.starts_with(&root)) {
-            let path = below.to_path_buf();
-            out.push((path.clone(), FileError::LinkOut { path, target }.into()));
+        if let Some(e) = files::link_out(&root, below) {
+            out.push((below.to_path_buf(), e.into()));
             return false;
         }
         let scenario = below.join(SCENARIO_FILE);

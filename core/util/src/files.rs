@@ -50,27 +50,43 @@ pub fn write_with(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), FileError> {
-    let write_failed = || failed(path, "write it", ADVICE_WRITE);
-    match Target::resolve(path)? {
+    prepare(path, content)?.put()
+}
+
+/// A written file that is not in place yet; `None` if it was written directly.
+pub struct PreparedFile(Option<(NamedTempFile, PathBuf)>);
+
+/// Writes a file like [`write_with`], up to its renaming.
+pub fn prepare(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<PreparedFile, FileError> {
+    let write = |target| match target {
         Target::Stream => {
-            let file = OpenOptions::new().append(true).open(path).map_err(write_failed())?;
-            buffered(&file, content).map_err(write_failed())
+            let file = OpenOptions::new().append(true).open(path)?;
+            buffered(&file, content).map(|()| None)
         }
         Target::Regular { path: place, mode } => {
-            let write = || -> io::Result<()> {
-                let file = temp_file(folder_of(&place), false)?;
-                if let Some(mode) = mode {
-                    file.as_file().set_permissions(mode)?;
-                }
-                buffered(file.as_file(), content)?;
-                file.as_file().sync_all()?;
-                file.persist(&place)?;
-                // Makes the new name durable, too. Some file systems cannot sync a folder.
-                let _ = File::open(folder_of(&place)).and_then(|f| f.sync_all());
-                Ok(())
-            };
-            write().map_err(write_failed())
+            let file = temp_file(folder_of(&place), false)?;
+            if let Some(mode) = mode {
+                file.as_file().set_permissions(mode)?;
+            }
+            buffered(file.as_file(), content)?;
+            file.as_file().sync_all()?;
+            Ok(Some((file, place)))
         }
+    };
+    let written = write(Target::resolve(path)?);
+    Ok(PreparedFile(written.map_err(failed(path, "write it", ADVICE_WRITE))?))
+}
+
+impl PreparedFile {
+    pub fn put(self) -> Result<(), FileError> {
+        let Some((file, place)) = self.0 else { return Ok(()) };
+        file.persist(&place).map_err(|e| failed(&place, "write it", ADVICE_WRITE)(e.error))?;
+        // Makes the new name durable, too. Some file systems cannot sync a folder.
+        let _ = File::open(folder_of(&place)).and_then(|f| f.sync_all());
+        Ok(())
     }
 }
 
@@ -103,7 +119,7 @@ pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
         return Err(FileError::Dash);
     }
     for input in inputs {
-        let files = if input.is_dir() { walk(input)? } else { vec![input.clone()] };
+        let files = if input.is_dir() { walk_inside(input) } else { vec![input.clone()] };
         if let Some(same) = files.into_iter().find(|f| same_place(f, path)) {
             return Err(FileError::Input { output: path.into(), input: same });
         }
@@ -216,6 +232,20 @@ pub fn walk(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let mut unread = None;
     let files = walk_into(folder, |_| true, |e| unread = unread.take().or(Some(e)));
     unread.map_or(Ok(files), Err)
+}
+
+/// Returns the files below a folder, without those of folders that cannot be read or lie outside.
+pub fn walk_inside(folder: &Path) -> Vec<PathBuf> {
+    let root = folder.canonicalize().unwrap_or_default();
+    walk_into(folder, |below| link_out(&root, below).is_none(), |_| {})
+}
+
+/// Returns the error for a folder that is a link out of `root`, a resolved path. A link to `/` would
+/// lead to every file of the machine.
+pub fn link_out(root: &Path, folder: &Path) -> Option<FileError> {
+    let target = folder.is_symlink().then(|| folder.canonicalize().unwrap_or_default())?;
+    let path = folder.to_path_buf();
+    (!target.starts_with(root)).then_some(FileError::LinkOut { path, target })
 }
 
 /// Walks a folder like [`walk()`], entering only subfolders that `enter` allows. Passes errors to
@@ -339,6 +369,19 @@ fn temp_file(folder: &Path, private: bool) -> io::Result<NamedTempFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prepared_file_is_in_place_only_when_put() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        fs::write(&path, "old").unwrap();
+        let prepared = prepare(&path, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        prepared.put().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(prepare(&path, |_| Err(io::Error::other("full"))).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+    }
 
     #[test]
     fn read_bounded_rejects_endless_input() {

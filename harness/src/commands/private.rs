@@ -10,7 +10,7 @@ use ctxbench_util::files;
 /// permissions.
 pub(super) fn keep<P: AsRef<Path>>(inputs: impl IntoIterator<Item = P>) -> bool {
     let private = |path: &Path| match path.is_dir() {
-        true => files::walk(path).unwrap_or_default().iter().any(|f| is_private(f)),
+        true => files::walk_inside(path).iter().any(|f| is_private(f)),
         false => is_private(path),
     };
     let any = inputs.into_iter().any(|path| private(path.as_ref()));

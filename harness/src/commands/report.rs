@@ -13,7 +13,7 @@ use ctxbench_reports as reports;
 use ctxbench_reports::{
     Files, OutputFolder, ReportError, ReportFormat, ResultsFile, Rows, StoredResults, Take,
 };
-use ctxbench_util::files;
+use ctxbench_util::files::{self, PreparedFile};
 
 use super::private;
 use super::run::print_table;
@@ -136,15 +136,18 @@ pub(super) fn write_files(
     // Write the list first. If the process is killed, the next run still recognises these files as
     // reports.
     files::write(&dir.join(MARKER), list)?;
-    for name in &made.names {
+    let prepare = |name: &String| {
         let path = dir.join(name);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(|| whole(parent))?;
         }
         let mut from = File::open(scratch.path().join(name)).with_context(|| whole(&path))?;
-        files::write_with(&path, |out| io::copy(&mut from, out).map(drop))?;
-        report!("wrote {}", path.display());
-    }
+        anyhow::Ok(files::prepare(&path, |out| io::copy(&mut from, out).map(drop))?)
+    };
+    // Only renaming is left, so that a kill seldom leaves files of two reports.
+    let prepared = made.names.iter().map(prepare).collect::<anyhow::Result<Vec<_>>>()?;
+    prepared.into_iter().try_for_each(PreparedFile::put)?;
+    made.names.iter().for_each(|name| report!("wrote {}", dir.join(name).display()));
     Ok(())
 }
 

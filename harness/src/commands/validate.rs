@@ -99,14 +99,20 @@ fn of_path(
         }
     };
     if path.is_dir() && formats::detect(&Source::at(path)).is_none() {
-        let (mut whole, mut unread) = (Vec::new(), Ok(()));
+        let (mut whole, mut unread, mut out) = (Vec::new(), Ok(()), Vec::new());
+        let root = path.canonicalize()?;
         let is_other = |below: &Path| {
+            if let Some(e) = files::link_out(&root, below) {
+                out.push(e.to_string());
+                return false;
+            }
             let is_recording = formats::detect(&Source::at(below)).is_some();
             whole.extend(is_recording.then(|| below.to_path_buf()));
             !is_recording
         };
         let files = files::walk_into(path, is_other, |e| unread = Err(e));
         unread?;
+        out.iter().for_each(|e| report!("skipped: {e}"));
         for file in whole.iter().chain(files.iter().filter(|file| file.is_file())) {
             let shown = file.display().to_string();
             let source = Source::at(file).called(&shown).alone();

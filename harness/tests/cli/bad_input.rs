@@ -80,6 +80,16 @@ fn recording_with_torn_last_line_is_read_up_to_it() {
 }
 
 #[test]
+fn doubled_lines_of_a_recording_are_taken_once() {
+    let here = CommandFolder::with("once/claude.jsonl", CLAUDE_CODE);
+    let doubled: String = CLAUDE_CODE.lines().map(|line| format!("{line}\n{line}\n")).collect();
+    here.write("twice/claude.jsonl", doubled);
+    let read = |folder: &str| here.run(&format!("import {folder}/claude.jsonl --to openai")).ok();
+    let once = read("once");
+    assert_eq!(read("twice").stdout, once.stdout);
+}
+
+#[test]
 fn session_of_one_user_message_completes_with_every_strategy() {
     let here = CommandFolder::with("one.jsonl", jsonl(&[header(), user("u1", "hello")]));
     here.run("run one.jsonl --calibrate off --out out").ok();
@@ -195,9 +205,12 @@ fn a_name_that_is_not_utf_8_is_named_with_what_to_do() {
     let here = CommandFolder::new();
     let name = std::ffi::OsStr::from_bytes(b"a\xff.jsonl");
     std::fs::write(here.path("").join(name), good()).unwrap();
-    let out = here.run("list sessions").command().arg(name).output().unwrap();
-    let told = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(2));
-    assert!(told.contains("a\u{fffd}.jsonl: the name is not UTF-8; rename the file"), "{told}");
+    for line in ["list sessions", "import"] {
+        let out = here.run(line).command().arg(name).output().unwrap();
+        let told = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2));
+        let expected = "a\u{fffd}.jsonl: the name is not UTF-8; rename the file";
+        assert!(told.contains(expected), "{line}: {told}");
+    }
     here.run("list sessions .").ok().prints(&["a\u{fffd}.jsonl"]);
 }

@@ -55,6 +55,40 @@ fn output_that_an_input_refers_to_is_refused() {
 }
 
 #[test]
+fn links_out_of_an_input_folder_are_told_and_not_followed() {
+    let here = CommandFolder::with("in/claude.jsonl", CLAUDE_CODE);
+    here.write("out/codex.jsonl", CODEX);
+    symlink("../out", here.path("in/away")).unwrap();
+    let told = "in/away is a link to ";
+    let validated = here.run("validate in").ok();
+    validated.stderr_contains(&[told, "name that folder, too"]).lacks(&["codex.jsonl"]);
+    let listed = here.run("list sessions in").output();
+    listed.stderr_contains(&[told]).lacks(&["codex.jsonl"]);
+    // What lies there is no input, so a trace there replaces the former one.
+    for _ in 0..2 {
+        let run = "run in --trace out/t.jsonl --strategy none --transport direct --out results";
+        here.run(run).ok();
+    }
+}
+
+#[test]
+fn import_and_gate_replace_no_file_of_the_user() {
+    let here = CommandFolder::with("claude.jsonl", CLAUDE_CODE);
+    here.write("note.txt", "mine");
+    here.write("other.jsonl", CODEX);
+    here.run(&format!("run login-bug {TWO}")).ok();
+    here.run("gate out --baseline base.json --store").ok();
+    for name in ["note.txt", "other.jsonl"] {
+        let import = format!("import claude.jsonl -o {name}");
+        here.refuses(&import, &[name, "exists; use --force to replace it"]);
+        for option in ["--junit", "--markdown"] {
+            let gate = format!("gate out --baseline base.json {option} {name}");
+            here.refuses(&gate, &[option, "exists and is not a file that ctxbench wrote"]);
+        }
+    }
+}
+
+#[test]
 fn closed_stderr_does_not_change_exit_code() {
     let here = CommandFolder::new();
     here.run(&format!("run login-bug {TWO}")).ok();

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::common::{CommandFolder, is_ignored, repository, sdk, signal};
+use crate::common::{CommandFolder, Run, is_ignored, repository, sdk, signal};
 
 /// A running `ctxbench serve`, or another command that prints its address.
 pub(crate) struct Serving {
@@ -17,7 +17,11 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn run(here: &CommandFolder, line: &str) -> Serving {
-        let mut command = here.run(line).command();
+        Serving::start(here.run(line))
+    }
+
+    fn start(run: Run) -> Serving {
+        let mut command = run.command();
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -37,6 +41,29 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// 200 bodies of 30 MB would take six times the memory that there is.
+#[cfg(target_os = "linux")]
+#[test]
+fn announced_bodies_take_no_memory_and_replies_no_date() {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    let here = CommandFolder::new();
+    let server = Serving::start(here.run("serve").after("ulimit -v 1000000;"));
+    let host = server.url.trim_start_matches("http://");
+    let send = |head: &str| {
+        let mut connection = TcpStream::connect(host).unwrap();
+        write!(connection, "{head}\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+        connection
+    };
+    let head = "POST /v1/messages HTTP/1.1\r\ncontent-length: 30000000";
+    let _announced: Vec<TcpStream> = (0..200).map(|_| send(head)).collect();
+    let mut reply = String::new();
+    send("GET /v1/models HTTP/1.1").read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+    // A date cannot be written on a clock before 1970 or after 9999.
+    assert!(!reply.to_lowercase().contains("\r\ndate:"), "{reply}");
 }
 
 /// Runs a script against an address.

@@ -1,16 +1,17 @@
 //! Databases in which agents keep their sessions, opened read-only.
 
+use std::cell::Cell;
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
+use rusqlite::ffi::{Error, SQLITE_TOOBIG};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 
-use super::source::{self, DATABASE};
-use super::unpack::{MAX_HELD_BYTES, Packing};
+use super::source::{self, DATABASE, log_of};
+use super::unpack::{MAX_HELD_BYTES, Packing, READINGS, max_unpacked};
 use crate::formats::prelude::*;
 
 /// Returns whether a file is a database with these tables.
@@ -27,6 +28,8 @@ pub(super) struct Database<'a> {
     pub(super) connection: Connection,
     file: &'a str,
     title: &'static str,
+    /// Bytes that it may still give. A view may give rows for ever, and a packed value may be large.
+    left: Cell<u64>,
 }
 
 impl<'a> Database<'a> {
@@ -36,12 +39,29 @@ impl<'a> Database<'a> {
         let path =
             source.path().ok_or_else(|| unreadable(&"it is not a file on disk", title, file))?;
         let connection = connect(path).map_err(|e| unreadable(&e, title, file))?;
-        Ok(Database { connection, file, title })
+        let bytes =
+            [path, &log_of(path)].map(|file| std::fs::metadata(file).map_or(0, |m| m.len()));
+        let left = Cell::new(max_unpacked(bytes.iter().sum()).saturating_mul(READINGS));
+        Ok(Database { connection, file, title, left })
     }
 
     /// Describes why a query failed.
     pub(super) fn failed(&self, e: rusqlite::Error) -> InputError {
+        if e.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
+            self.left.set(0);
+        }
         unreadable(&e, self.title, self.file)
+    }
+
+    /// Returns a value of a row, see [`value`]. Fails if the database has given too much.
+    pub(super) fn value(&self, row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Value>> {
+        let value = value(row, column);
+        let bytes = value.as_ref().and_then(Value::as_str).map_or(0, str::len);
+        let left = self.left.get().checked_sub(VALUE_BYTES + bytes as u64);
+        self.left.set(left.unwrap_or_default());
+        let why = || Some("it gives more than a database of its size does".to_string());
+        let error = || rusqlite::Error::SqliteFailure(Error::new(SQLITE_TOOBIG), why());
+        left.map(|_| value).ok_or_else(error)
     }
 
     /// Returns the sessions of a table, with these columns of their ids and of their parents' ids.
@@ -81,9 +101,11 @@ impl<'a> Database<'a> {
             let found: Vec<&str> =
                 columns.iter().map(|c| if has(c) { c } else { "NULL" }).collect();
             let sql = format!("SELECT {} FROM {table} {rest}", found.join(", "));
-            let object = |row: &rusqlite::Row<'_>| {
-                let member = |(n, name): (usize, &&str)| Some((name.to_string(), value(row, n)?));
-                Ok(columns.iter().enumerate().filter_map(member).collect())
+            let object = |row: &Row<'_>| {
+                let member = |(n, name): (usize, &&str)| {
+                    Some(self.value(row, n).transpose()?.map(|value| (name.to_string(), value)))
+                };
+                columns.iter().enumerate().filter_map(member).collect()
             };
             let mut statement = self.connection.prepare_cached(&sql)?;
             let rows = statement.query_map(rusqlite::params_from_iter(parameter), object)?;
@@ -107,10 +129,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
-    let mut log: OsString = path.into();
-    log.push("-wal");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if Path::new(&log).exists() {
+    if log_of(path).exists() {
         return Connection::open_with_flags(path, flags);
     }
     // No program writes to it, so nothing is locked and no file is created.
@@ -119,6 +139,9 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     let uri = format!("file:{name}?immutable=1");
     Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
 }
+
+/// Memory of a value besides its text, bytes.
+const VALUE_BYTES: u64 = 64;
 
 /// Maximum number of steps of SQLite's virtual machine per database, about ten seconds of work. A
 /// view could run forever.
@@ -139,7 +162,7 @@ fn guard(db: &mut Connection, max_steps: u64) -> rusqlite::Result<()> {
 }
 
 /// Returns a number, or a text in UTF-8, which may be compressed.
-pub(super) fn value(row: &rusqlite::Row<'_>, column: usize) -> Option<Value> {
+pub(super) fn value(row: &Row<'_>, column: usize) -> Option<Value> {
     match row.get_ref(column).ok()? {
         ValueRef::Null => None,
         ValueRef::Integer(n) => Some(n.into()),
@@ -251,6 +274,21 @@ fn is_result_of(step: &RecordingStep, child: &Stored) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_view_that_gives_rows_for_ever_is_an_error_that_names_the_file() {
+        let connection = Connection::open_in_memory().unwrap();
+        let endless = "CREATE VIEW n AS WITH RECURSIVE n(i) AS \
+                       (SELECT 'x' UNION ALL SELECT i FROM n) SELECT i FROM n";
+        connection.execute_batch(endless).unwrap();
+        let left = Cell::new(100 * (VALUE_BYTES + 1));
+        let db = Database { connection, file: "n.db", title: "Zed", left };
+        assert_eq!(db.rows("n", "i", "LIMIT 99", None).unwrap().len(), 99);
+        for _ in 0..2 {
+            let error = db.rows("n", "i", "", None).unwrap_err().to_string();
+            assert!(error.starts_with("n.db:1: it cannot be read (it gives more than"), "{error}");
+        }
+    }
 
     #[test]
     fn endless_query_ends_with_an_error() {

@@ -6,7 +6,6 @@ mod archive;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -179,8 +178,7 @@ impl<'a> Source<'a> {
         }
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         if deep {
-            // A folder that cannot be read has no files.
-            return files::walk_into(folder, |_| true, |_| {});
+            return files::walk_inside(folder);
         }
         listed(folder)
     }
@@ -369,13 +367,19 @@ pub(super) fn listed(folder: &Path) -> Vec<PathBuf> {
 
 pub(super) const DATABASE: &str = "SQLite format 3\0";
 
+/// Returns the path of a database's write-ahead log.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
 /// Returns the beginning of a database's write-ahead log, which contains the tables of a new
 /// database. Empty if the log does not exist.
 fn log_head(path: &Path) -> String {
-    let mut log = OsString::from(path);
-    log.push("-wal");
     let mut bytes = Vec::new();
-    let read = fs::File::open(log).and_then(|f| f.take(HEAD_BYTES).read_to_end(&mut bytes));
+    let read =
+        fs::File::open(log_of(path)).and_then(|f| f.take(HEAD_BYTES).read_to_end(&mut bytes));
     read.map(|_| text_of(bytes)).unwrap_or_default()
 }
 

@@ -34,6 +34,9 @@ pub(super) fn max_unpacked(size: u64) -> u64 {
 /// memory.
 pub(super) const MAX_HELD_BYTES: u64 = 256 << 20;
 
+/// Number of times that a file of an archive, or a row of a database, may be read.
+pub(super) const READINGS: u64 = 4;
+
 /// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {

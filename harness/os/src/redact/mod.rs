@@ -12,7 +12,7 @@ mod shapes;
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use ctxbench_scenarios::autofacts;
@@ -84,14 +84,29 @@ pub fn without_secrets(text: &str, key: Option<&str>) -> String {
 pub struct Redactor {
     met: HashMap<String, String>,
     last: HashMap<&'static str, usize>,
+    /// Number of replacements.
+    replaced: usize,
+    /// Short texts without a secret, such as names of fields, which repeat in every row.
+    clean: HashSet<String>,
 }
+
+/// Maximum number of texts that a redactor remembers as clean, and of bytes of each.
+const MAX_CLEAN: (usize, usize) = (10_000, 64);
 
 impl Redactor {
     pub fn text<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
-        replaced(text, findings(text), |kind, secret| self.replacement(kind, secret))
+        if self.clean.contains(text) {
+            return text.into();
+        }
+        let found = findings(text);
+        if found.is_empty() && text.len() <= MAX_CLEAN.1 && self.clean.len() < MAX_CLEAN.0 {
+            self.clean.insert(text.to_string());
+        }
+        replaced(text, found, |kind, secret| self.replacement(kind, secret))
     }
 
     fn replacement(&mut self, kind: &'static str, secret: &str) -> String {
+        self.replaced += 1;
         if let Some(known) = self.met.get(secret) {
             return known.clone();
         }
@@ -122,14 +137,20 @@ impl Redactor {
             Value::Array(all) => all.iter_mut().for_each(|v| self.value(v)),
             Value::Object(fields) => {
                 self.named(fields);
-                for (name, mut value) in std::mem::take(fields) {
-                    match &mut value {
-                        Value::String(s) if shapes::is_secret_field(&name, s) => {
+                let mut renamed = Vec::new();
+                for (name, value) in fields.iter_mut() {
+                    match value {
+                        Value::String(s) if shapes::is_secret_field(name, s) => {
                             *s = self.replacement("secret", s);
                         }
                         other => self.value(other),
                     }
-                    fields.insert(self.text(&name).into_owned(), value);
+                    if let Cow::Owned(new) = self.text(name) {
+                        renamed.push((name.clone(), new));
+                    }
+                }
+                for (old, new) in renamed {
+                    fields.remove(&old).and_then(|value| fields.insert(new, value));
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -147,10 +168,14 @@ impl Redactor {
         }
     }
 
-    pub fn typed<T: Serialize + DeserializeOwned>(&mut self, typed: &T) -> serde_json::Result<T> {
+    pub fn typed<T>(&mut self, typed: &T) -> serde_json::Result<T>
+    where
+        T: Clone + Serialize + DeserializeOwned,
+    {
         let mut value = serde_json::to_value(typed)?;
+        let before = self.replaced;
         self.value(&mut value);
-        serde_json::from_value(value)
+        if self.replaced == before { Ok(typed.clone()) } else { serde_json::from_value(value) }
     }
 
     /// Returns a note with counts, such as "redacted: 1 aws-key, 2 mail addresses"; `None` =

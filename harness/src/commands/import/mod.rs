@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::choice::Choice;
 use anyhow::{Context, anyhow, bail};
+use clap::builder::{StringValueParser, TypedValueParser as _};
 use ctxbench_os::redact::Redactor;
 use ctxbench_scenarios::exports::{self, Export, ExportLosses};
 use ctxbench_scenarios::formats::{self, Format, Source};
@@ -25,6 +26,7 @@ pub(crate) struct ImportArgs {
          Formats: {}",
         formats::names().join(", ")
     ))]
+    #[arg(value_parser = StringValueParser::new().map(PathBuf::from))]
     files: Vec<PathBuf>,
     #[command(flatten)]
     choice: Choice,

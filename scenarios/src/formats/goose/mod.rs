@@ -93,6 +93,11 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
     let sessions = db.sessions("sessions", ids, columns, "ORDER BY created_at, id")?;
     let read = |session: &Stored| {
         let (rest, id) = ("WHERE session_id = ?1 ORDER BY id", Some(&*session.id));
+        let columns = "id, created_timestamp, model, input_tokens, output_tokens, cache_read_tokens, \
+                       cache_write_tokens, cost, is_compaction";
+        // Older versions have no ledger.
+        let ledger = db.rows("usage_ledger", columns, rest, id).unwrap_or_default();
+        let ledger = ledger.into_iter().map(|row| Call::new(&session.id, &row)).collect();
         let columns = "message_id, role, content_json, created_timestamp, metadata_json";
         let messages = db.rows("messages", columns, rest, id)?;
         let messages = (1..).zip(messages).map(|(number, row)| {
@@ -103,11 +108,6 @@ fn read_database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> 
             });
             RecordedLine { number, object: object.as_object().cloned().unwrap_or_default() }
         });
-        let columns = "id, created_timestamp, model, input_tokens, output_tokens, cache_read_tokens, \
-                       cache_write_tokens, cost, is_compaction";
-        // Older versions have no ledger.
-        let ledger = db.rows("usage_ledger", columns, rest, id).unwrap_or_default();
-        let ledger = ledger.into_iter().map(|row| Call::new(&session.id, &row)).collect();
         Ok(recording(&session.row, messages.collect(), ledger, Recording::default()))
     };
     database::read_sessions(&sessions, &read, sink)

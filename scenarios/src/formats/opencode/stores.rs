@@ -3,11 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
-
 use super::FORMAT;
 use super::reader::{self, MessageRow, StoredSession, id_of, parent_of};
-use crate::formats::database::{self, Database};
+use crate::formats::database::Database;
 use crate::formats::prelude::*;
 
 /// Reads the sessions of a store, callers first. Sessions of subagents are included in their
@@ -96,15 +94,16 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), E
     let mut infos = db.rows("session", columns, "WHERE id <> ''", None)?;
     let created = |info: &Map<String, Value>| info.get("time_created").and_then(Value::as_i64);
     infos.sort_by_cached_key(|info| (created(info), id_of(info)));
-    read_each(&infos, &|id| messages(&db.connection, id).map_err(|e| db.failed(e)), sink)
+    read_each(&infos, &|id| messages(&db, id).map_err(|e| db.failed(e)), sink)
 }
 
-fn messages(db: &Connection, session: &str) -> rusqlite::Result<Vec<MessageRow>> {
+fn messages(db: &Database<'_>, session: &str) -> rusqlite::Result<Vec<MessageRow>> {
+    let prepare = |sql| db.connection.prepare(sql);
     let mut messages =
-        db.prepare("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id")?;
-    let mut parts = db.prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
+        prepare("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id")?;
+    let mut parts = prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
     let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Map<String, Value>> {
-        let data = database::value(row, 1);
+        let data = db.value(row, 1)?;
         let data = data.as_ref().and_then(Value::as_str).unwrap_or_default();
         let mut object: Map<String, Value> = escapes::from_str(data).unwrap_or_default();
         object.insert("id".into(), row.get::<_, String>(0)?.into());

@@ -10,10 +10,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::{Raw, Source, below};
 use crate::error::InputError;
-use crate::formats::unpack::{MAX_HELD_BYTES, Packing, max_unpacked};
-
-/// Number of times that a file of an archive may be read.
-const READINGS: u64 = 4;
+use crate::formats::unpack::{MAX_HELD_BYTES, Packing, READINGS, max_unpacked};
 
 /// Bytes of an archive.
 pub(super) trait Seekable: BufRead + Seek {}
@@ -130,6 +127,7 @@ mod tests {
         let source = Source::at(&path);
         let archive = source.archive().unwrap().unwrap();
         let of = |name: &String| archive.member(name).map(|m| m.text().unwrap().len() as u64);
+        assert_eq!(archive.left.get(), 256 << 20, "64 MiB for a small file, four times");
         let name = &archive.names()[0];
         let size = of(name).unwrap();
         archive.left.set(size);
