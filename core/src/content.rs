@@ -100,7 +100,7 @@ impl Part {
     }
 
     /// Returns plain text or thinking; `None` for any other part.
-    pub fn as_prose(&self) -> Option<&str> {
+    pub fn as_prose(&self) -> Option<&Arc<str>> {
         match self {
             Part::Text(text) | Part::Reasoning { text, .. } => Some(text),
             _ => None,

@@ -238,14 +238,13 @@ impl Engine {
             phase: Some(phase),
             tools: self.fixed.tools.clone().filter(|_| tools),
             breakpoints: self.breakpoints(&blocks),
-            blocks,
-            params: serde_json::Map::new(),
-            server_edits: Vec::new(),
-            ..self.sample_request()
+            ttl: self.options.ttl,
+            ..Request::new(self.model.clone(), blocks)
         }
     }
 
-    fn breakpoints(&self, blocks: &[Arc<Block>]) -> Vec<usize> {
+    /// Returns the default breakpoints of a request with these blocks, if requests have them.
+    pub fn breakpoints(&self, blocks: &[Arc<Block>]) -> Vec<usize> {
         if self.options.default_breakpoints { default_breakpoints(blocks) } else { Vec::new() }
     }
 
@@ -446,7 +445,7 @@ impl Engine {
         let mut view = sent.to_vec();
         if *cleared != Applied::default() {
             let server_edits = edits.clone();
-            let request = Request { blocks: view, server_edits, ..self.sample_request() };
+            let request = Request { server_edits, ..Request::new(self.model.clone(), view) };
             view = context_editing::edited_view(&request, *cleared).into_owned();
         }
         view.extend(new.iter().filter(|b| b.kind != BlockKind::Compaction).cloned());

@@ -193,8 +193,8 @@ fn spans(session: &Session) -> HashMap<String, (usize, usize)> {
 /// Returns whether entries contain a fact, either all of its literals or its whole text.
 fn carries(entries: &[&Entry], fact: &Fact) -> bool {
     let content: Vec<Part> = entries.iter().flat_map(|entry| entry.content()).collect();
-    let said_by = |p| Part::as_prose(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
-    let texts: Vec<&str> = content.iter().filter_map(said_by).collect();
+    let said_by = |p| Part::as_prose(p).or_else(|| Part::as_call(p).map(|c| &c.arguments));
+    let texts: Vec<&str> = content.iter().filter_map(said_by).map(|text| &**text).collect();
     let said = |token: &String| texts.iter().any(|t| t.contains(token.as_str()));
     let standing = entries.iter().filter_map(|entry| entry.standing_text());
     !fact.tokens.is_empty() && fact.tokens.iter().all(said)

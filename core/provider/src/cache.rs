@@ -8,7 +8,7 @@
 use ctxbench_core::model::{CacheRule, Entries};
 use ctxbench_core::usage::Ttl;
 use ctxbench_core::{Millis, ModelError, Role, Usage, tokens};
-use rapidhash::{HashMapExt, RapidHashMap as HashMap};
+use rapidhash::RapidHashMap as HashMap;
 
 /// The start of a prompt up to the end of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,20 +66,16 @@ impl CachedPrefix {
 #[derive(Clone, Debug)]
 pub struct PromptCache {
     rule: CacheRule,
-    /// Entries by the hash of their prefix.
-    entries: HashMap<u64, CachedPrefix>,
+    entries: Vec<CachedPrefix>,
+    /// Indices of the entries by the hash of their prefix.
+    indices: HashMap<u64, usize>,
+    /// Hashes of the prefixes of the last prompt, as far as no entry was added since.
+    last: Vec<u64>,
+    /// Entries of the prefixes of the last prompt, in order: position and index.
+    found: Vec<(usize, usize)>,
     expired: u64,
     /// Number of entries after the last removal of expired ones.
     swept: usize,
-}
-
-/// The entries of the prefixes of a prompt, with their positions in order.
-type Found = [(usize, CachedPrefix)];
-
-/// Returns the entries up to a position, last first.
-fn back_from(found: &Found, at: usize) -> impl Iterator<Item = (usize, &CachedPrefix)> {
-    let end = found.partition_point(|(i, _)| *i <= at);
-    found[..end].iter().rev().map(|(i, entry)| (*i, entry))
 }
 
 /// Positions at which a prompt may create entries, in order, with the requested lifetime.
@@ -90,7 +86,8 @@ const MIN_SWEPT: usize = 4_096;
 
 impl PromptCache {
     pub fn new(rule: CacheRule) -> Self {
-        PromptCache { rule, entries: HashMap::new(), expired: 0, swept: 0 }
+        let (entries, indices, last, found) = Default::default();
+        PromptCache { rule, entries, indices, last, found, expired: 0, swept: 0 }
     }
 
     /// Refuses prompts with too many breakpoints, or with one of the short lifetime before one of the
@@ -115,18 +112,17 @@ impl PromptCache {
     /// Looks up the prefixes of a prompt in order at `now_ms` and stores its entries, which are readable
     /// from `usable_at_ms` (the start of the reply). Returns the tokens of the prompt by kind.
     pub fn use_prefixes(&mut self, all: &[Prefix], now_ms: Millis, usable_at_ms: Millis) -> Usage {
-        let entry = |(i, p): (usize, &Prefix)| Some((i, *self.entries.get(&p.hash)?));
-        let found: Vec<(usize, CachedPrefix)> = all.iter().enumerate().filter_map(entry).collect();
+        self.find(all);
         let total = all.last().map_or(0, |p| p.tokens);
         let marks = self.marks(all);
-        let hit = self.hit(all, &found, &marks, |e| e.is_live(now_ms));
+        let hit = self.hit(all, &marks, |e| e.is_live(now_ms));
         // Expired entries remain, to compute the tokens that they would have served.
-        let once = self.hit(all, &found, &marks, |e| e.usable_at <= now_ms);
+        let once = self.hit(all, &marks, |e| e.usable_at <= now_ms);
         // A use restarts the lifetime of all live entries up to its end.
-        for (i, entry) in hit.into_iter().flat_map(|hit| back_from(&found, hit)) {
-            if entry.is_live(now_ms)
-                && let Some(entry) = self.entries.get_mut(&all[i].hash)
-            {
+        let read = self.found.iter().take_while(|(at, _)| hit.is_some_and(|hit| *at <= hit));
+        for (_, index) in read {
+            let entry = &mut self.entries[*index];
+            if entry.is_live(now_ms) {
                 entry.expires = entry.expires.max(now_ms.saturating_add(entry.lifetime));
             }
         }
@@ -144,21 +140,26 @@ impl PromptCache {
             used.cache_write = last(|_| true).saturating_sub(read + used.cache_write_1h);
         }
         used.input = total - used.prompt();
+        let first = hit.map_or(0, |h| h + 1);
+        let mut kind = EntryKind::Whole;
+        // The part that the prompt shares with an earlier one becomes a unit.
+        let shared = self.back_from(all.len()).find(|(_, e)| e.is_live(now_ms)).map(|(i, _)| i);
         let usable_at = usable_at_ms.max(now_ms);
         let mut write = |at: usize, ttl, kind| {
             let lifetime = self.rule.lifetime(ttl);
             let expires = usable_at.saturating_add(lifetime);
             let new = CachedPrefix { usable_at, expires, lifetime, kind };
-            let entry = self.entries.entry(all[at].hash);
-            entry.and_modify(|old| old.renew(new, now_ms)).or_insert(new);
+            let index = *self.indices.entry(all[at].hash).or_insert(self.entries.len());
+            match self.entries.get_mut(index) {
+                Some(entry) => entry.renew(new, now_ms),
+                None => {
+                    self.entries.push(new);
+                    self.last.truncate(at);
+                }
+            }
         };
-        let first = hit.map_or(0, |h| h + 1);
-        let mut kind = EntryKind::Whole;
         if self.rule.entries == Entries::Units {
             kind = EntryKind::Input;
-            // The part that the prompt shares with an earlier one becomes a unit.
-            let shared = back_from(&found, all.len()).find(|(_, e)| e.is_live(now_ms));
-            let shared = shared.map(|(i, _)| i);
             if let Some(i) = shared.filter(|&i| all[i].tokens >= self.rule.minimum) {
                 write(i, Ttl::default(), EntryKind::Whole);
             }
@@ -175,10 +176,34 @@ impl PromptCache {
     /// until the number of entries has doubled.
     pub fn forget_expired(&mut self, now_ms: Millis) {
         if self.entries.len() >= (2 * self.swept).max(MIN_SWEPT) {
-            self.entries.retain(|_, entry| now_ms < entry.expires);
-            self.entries.shrink_to_fit();
+            let all = std::mem::take(&mut self.entries);
+            self.indices.retain(|_, index| now_ms < all[*index].expires);
+            for index in self.indices.values_mut() {
+                self.entries.push(all[*index]);
+                *index = self.entries.len() - 1;
+            }
+            self.indices.shrink_to_fit();
             self.swept = self.entries.len();
+            self.last.clear();
         }
+    }
+
+    /// Finds the entries of the prefixes of a prompt. It usually begins like the last one, so only its
+    /// further prefixes are looked up.
+    fn find(&mut self, all: &[Prefix]) {
+        let same = self.last.iter().zip(all).take_while(|(last, p)| **last == p.hash).count();
+        self.last.truncate(same);
+        self.found.truncate(self.found.partition_point(|(at, _)| *at < same));
+        for (at, p) in all.iter().enumerate().skip(same) {
+            self.last.push(p.hash);
+            self.found.extend(self.indices.get(&p.hash).map(|index| (at, *index)));
+        }
+    }
+
+    /// Returns the entries of the prompt up to a position, last first.
+    fn back_from(&self, at: usize) -> impl Iterator<Item = (usize, &CachedPrefix)> {
+        let end = self.found.partition_point(|(i, _)| *i <= at);
+        self.found[..end].iter().rev().map(|(i, index)| (*i, &self.entries[*index]))
     }
 
     /// Returns the number of entries, including expired ones.
@@ -216,16 +241,15 @@ impl PromptCache {
     fn hit(
         &self,
         all: &[Prefix],
-        found: &Found,
         marks: &Marks,
         counts: impl Fn(&CachedPrefix) -> bool,
     ) -> Option<usize> {
         if self.rule.entries == Entries::Units {
-            return unit(all, found, counts);
+            return self.unit(all, counts);
         }
         let from_mark = |mark: usize| {
             let first = self.rule.lookback.map_or(0, |n| mark.saturating_sub(n.saturating_sub(1)));
-            back_from(found, mark)
+            self.back_from(mark)
                 .take_while(|(i, _)| *i >= first)
                 .take(self.rule.considered.unwrap_or(usize::MAX))
                 .find(|(_, entry)| counts(entry))
@@ -237,18 +261,18 @@ impl PromptCache {
             Some(_) => marks.iter().filter_map(|(at, _)| from_mark(*at)).max(),
         }
     }
-}
 
-/// Finds a hit like [`PromptCache::hit`], for [`Entries::Units`].
-fn unit(all: &[Prefix], found: &Found, counts: impl Fn(&CachedPrefix) -> bool) -> Option<usize> {
-    let readable =
-        |(_, entry): &(usize, CachedPrefix)| counts(entry) && entry.kind != EntryKind::Seen;
-    let reached = |(at, entry): &(usize, CachedPrefix)| match entry.kind {
-        // The reply is stored with the prompt: the model's items directly after it.
-        EntryKind::Input => at + all[at + 1..].iter().take_while(|p| p.reply).count(),
-        _ => *at,
-    };
-    found.iter().filter(|e| readable(e)).map(reached).max()
+    /// Finds a hit like [`PromptCache::hit`], for [`Entries::Units`].
+    fn unit(&self, all: &[Prefix], counts: impl Fn(&CachedPrefix) -> bool) -> Option<usize> {
+        let readable =
+            |(_, entry): &(usize, &CachedPrefix)| counts(entry) && entry.kind != EntryKind::Seen;
+        let reached = |(at, entry): (usize, &CachedPrefix)| match entry.kind {
+            // The reply is stored with the prompt: the model's items directly after it.
+            EntryKind::Input => at + all[at + 1..].iter().take_while(|p| p.reply).count(),
+            _ => at,
+        };
+        self.back_from(all.len()).filter(readable).map(reached).max()
+    }
 }
 
 /// What a prefix adds to the one before it: hash, tokens, breakpoint, author.

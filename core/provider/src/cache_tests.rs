@@ -333,7 +333,7 @@ mod properties {
     use proptest::prelude::*;
 
     use super::super::cache::{Prefix, PromptCache};
-    use ctxbench_core::model::catalogue;
+    use ctxbench_core::model::{CacheRule, catalogue};
     use ctxbench_core::usage::Ttl;
 
     /// Steps of one prompt: (identity, tokens, breakpoint, from the model), and the time since the
@@ -346,6 +346,20 @@ mod properties {
         proptest::collection::vec((proptest::collection::vec(step, 0..30), 0..4_000_000u64), 1..12)
     }
 
+    /// Returns the prefixes of a prompt of these steps.
+    fn prefixes(steps: &[Step], rule: &CacheRule) -> Vec<Prefix> {
+        let (mut hash, mut tokens, mut marks) = (7u64, 0, 0);
+        let prefix = |&(id, size, mark, reply): &Step| {
+            hash = hash.wrapping_mul(1_099_511_628_211) ^ (id * 4_096 + size + 1);
+            tokens += size;
+            marks += usize::from(mark.is_some());
+            let ttl = |long| if long { Ttl::OneHour } else { Ttl::FiveMinutes };
+            let cache = mark.filter(|_| marks <= rule.breakpoints).map(ttl);
+            Prefix { hash, tokens, cache, reply }
+        };
+        steps.iter().map(prefix).collect()
+    }
+
     proptest! {
         /// Read + written + plain = prompt, for every rule and any row of prompts; nothing is read
         /// that was not shown before.
@@ -356,14 +370,8 @@ mod properties {
                 let mut shown = std::collections::HashSet::new();
                 for (steps, gap) in &prompts {
                     now += gap;
-                    let (mut hash, mut tokens, mut marks) = (7u64, 0, 0);
-                    let all: Vec<Prefix> = steps.iter().map(|&(id, size, mark, reply)| {
-                        hash = hash.wrapping_mul(1_099_511_628_211) ^ (id * 4_096 + size + 1);
-                        tokens += size;
-                        marks += usize::from(mark.is_some());
-                        let cache = mark.filter(|_| marks <= model.cache.breakpoints).map(|long| if long { Ttl::OneHour } else { Ttl::FiveMinutes });
-                        Prefix { hash, tokens, cache, reply }
-                    }).collect();
+                    let all = prefixes(steps, &model.cache);
+                    let tokens = all.last().map_or(0, |p| p.tokens);
                     let common = all.iter().filter(|p| shown.contains(&p.hash)).map(|p| p.tokens).max().unwrap_or(0);
                     let u = cache.use_prefixes(&all, now, now + 500);
                     prop_assert_eq!(u.prompt(), tokens, "{}", &model.name);
@@ -373,6 +381,25 @@ mod properties {
                     prop_assert!(model.cache.write_fee || u.cache_write + u.cache_write_1h == 0, "{}", &model.name);
                     prop_assert_eq!(u.cache_read % model.cache.step, 0);
                     shown.extend(all.iter().map(|p| p.hash));
+                }
+            }
+        }
+
+        /// A prompt that begins like the one before it is billed as after an empty prompt, with which no
+        /// beginning is shared.
+        #[test]
+        fn a_prompt_after_another_is_billed_like_one_alone(prompts in steps()) {
+            for model in catalogue() {
+                let (mut cache, mut anew) = (PromptCache::new(model.cache), PromptCache::new(model.cache));
+                let (mut talk, mut now) = (Vec::new(), 0);
+                for (steps, gap) in &prompts {
+                    now += gap;
+                    talk.truncate(talk.len() * (*gap as usize % 8) / 7);
+                    talk.extend_from_slice(steps);
+                    let all = prefixes(&talk, &model.cache);
+                    anew.use_prefixes(&[], now, now);
+                    prop_assert_eq!(cache.use_prefixes(&all, now, now + 500), anew.use_prefixes(&all, now, now + 500));
+                    prop_assert_eq!(cache.expired(), anew.expired());
                 }
             }
         }

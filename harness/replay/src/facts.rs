@@ -314,15 +314,21 @@ impl FactBook {
     }
 
     /// Returns whether these messages of the last context state a fact, in texts of the model or in
-    /// those of tools and the user.
+    /// those of tools and the user. They follow each other, from `first` or the next one on.
     pub(super) fn is_said(
         &self,
         fact: usize,
         by_agent: bool,
+        first: MessageId,
         within: impl Fn(MessageId) -> bool,
     ) -> bool {
-        let is_in = |(m, by_model): &(MessageId, bool)| *by_model == by_agent && within(*m);
-        let said = |unit: &UnitSightings| unit.said_in.keys().any(is_in);
+        let said = |unit: &UnitSightings| {
+            let from_first = unit.said_in.range((first, false)..).map(|(key, _)| key);
+            let mut of_them = from_first
+                .skip_while(|(m, _)| *m == first && !within(*m))
+                .take_while(|(m, _)| within(*m));
+            of_them.any(|(_, by_model)| *by_model == by_agent)
+        };
         self.view.units[self.known.units(fact)].iter().all(said)
     }
 

@@ -172,7 +172,7 @@ proptest! {
                         blocks.iter().filter(said).any(|b| one.matches(&b.text, &folded(b)) > Match::Absent)
                     };
                     let wanted = fact.tokens.iter().all(told);
-                    prop_assert_eq!(book.is_said(f, by_agent, |m| m == message), wanted);
+                    prop_assert_eq!(book.is_said(f, by_agent, message, |m| m == message), wanted);
                 }
             }
         }

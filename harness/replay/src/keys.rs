@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ctxbench_core::model::Model;
-use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::RESULTS_VERSION;
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::{Header, Source};
 use ctxbench_strategies::Spec;
+use rapidhash::v3::rapidhash_v3_file;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -90,7 +90,7 @@ pub fn program() -> String {
 }
 
 fn file_hash(path: &Path) -> io::Result<String> {
-    Ok(format!("{:016x}", content_hash(&std::fs::read(path)?)))
+    Ok(format!("{:016x}", rapidhash_v3_file(std::fs::File::open(path)?)?))
 }
 
 fn hex(bytes: &[u8], most: usize) -> String {

@@ -167,7 +167,8 @@ impl Needs {
                 false => from.is_none_or(|f| m > f) && to.is_none_or(|t| m < t),
             };
             // Also check a need in the request that it answers.
-            let intact = book.is_said(pair.fact, by_agent, between);
+            let first = from.unwrap_or_default();
+            let intact = book.is_said(pair.fact, by_agent, first, between);
             let over = !intact || need <= number;
             if over {
                 pair.exposed = Some(!intact);

@@ -149,7 +149,7 @@ fn between<'a>(line: &'a str, before: &str, after: &str) -> Option<&'a str> {
 
 /// Returns the texts of a message or result.
 fn texts(entry: &Entry) -> Vec<Arc<str>> {
-    entry.content().iter().filter_map(Part::as_prose).map(Arc::from).collect()
+    entry.content().iter().filter_map(Part::as_prose).cloned().collect()
 }
 
 #[cfg(test)]

@@ -28,14 +28,7 @@ use crate::recorded_recall;
 /// recording program itself tells its costs, for the one that replaces it. `None` for any other model.
 pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let session = &scenario.session;
-    if models::own(session).name != model.name {
-        return None;
-    }
-    let read = CounterReading::new(session, model, &scenario.billed_elsewhere);
-    let is_priced = models::recorded(session).is_some() || read.is_told_by_program();
-    if !is_priced || read.requests.is_empty() {
-        return None;
-    }
+    let read = counters(scenario, model)?;
     let about: Vec<String> = read.about_prices().collect();
     let unpriced = read.bill.iter().any(|(_, usd)| usd.is_none());
     // The program's own sums cover replies without counters.
@@ -110,6 +103,22 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         lives,
         ..RunRecord::default()
     })
+}
+
+/// Returns whether [`as_recorded`] returns a row.
+pub fn is_recorded(scenario: &Scenario, model: &Model) -> bool {
+    counters(scenario, model).is_some()
+}
+
+/// Reads the counters of a session that has a row as recorded for this model.
+fn counters<'a>(scenario: &'a Scenario, model: &'a Model) -> Option<CounterReading<'a>> {
+    let session = &scenario.session;
+    if models::own(session).name != model.name {
+        return None;
+    }
+    let read = CounterReading::new(session, model, &scenario.billed_elsewhere);
+    let is_priced = models::recorded(session).is_some() || read.is_told_by_program();
+    (is_priced && !read.requests.is_empty()).then_some(read)
 }
 
 /// Returns remarks about the prices of a session. `told` = a model that is already mentioned

@@ -119,10 +119,11 @@ impl SessionCache {
                 self.recorded.insert(content_hash(text.as_bytes()));
             }
             self.usage.add(&joined);
-            for text in parts.iter().filter_map(Part::as_prose).chain(e.standing_text()) {
-                let carried = self.carried(text);
+            let standing = e.standing_text().map(Arc::from);
+            for text in parts.iter().filter_map(Part::as_prose).cloned().chain(standing) {
+                let carried = self.carried(&text);
                 for (unit, _) in carried.units() {
-                    self.literals[unit].iter_mut().for_each(|literal| literal.note(text));
+                    self.literals[unit].iter_mut().for_each(|literal| literal.note(&text));
                 }
                 match (e.key(), e) {
                     (_, Entry::Assistant(_)) => {}

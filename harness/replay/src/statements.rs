@@ -7,11 +7,14 @@
 //! no room between them to say something. The limits were chosen on three recordings with real
 //! summaries; see docs/recall.md.
 
-use std::sync::Mutex;
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use ctxbench_core::compaction::tools::without_line_number;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_session::fact::fold;
+use rapidhash::quality::SeedableState;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::session_cache::lock;
@@ -80,7 +83,7 @@ impl Usage {
     }
 
     /// Returns whether enough of these pairs are usual.
-    fn is_of_sentence(&self, pairs: &HashSet<u32>) -> bool {
+    fn is_of_sentence(&self, pairs: &BTreeSet<u32>) -> bool {
         let usual = pairs.iter().filter(|pair| self.pairs.contains(pair)).count();
         let limit = USUAL * (self.pairs.len() as f64 / ALL_PAIRS).min(1.0);
         usual > 0 && usual as f64 >= limit * pairs.len() as f64
@@ -157,12 +160,39 @@ pub(super) struct StatedLiteral {
     known: Mutex<HashMap<u64, bool>>,
 }
 
-/// Hashes of the terms near a literal, in its line and around it, and of the pairs in its line.
-#[derive(Debug, PartialEq)]
+/// A text that shows a literal, and where. What is near is kept only once a strategy's text has the
+/// literal, which is true of few.
+#[derive(Debug)]
 struct Showing {
-    line: HashSet<u64>,
-    around: HashSet<u64>,
-    pairs: HashSet<u32>,
+    text: Arc<str>,
+    at: usize,
+    /// Hash of what is near.
+    hash: u64,
+    near: OnceLock<Box<Surroundings>>,
+}
+
+/// What is near a literal.
+#[derive(Debug, Hash)]
+struct Surroundings {
+    /// Hashes of the terms around it, those in its line first.
+    around: Box<[u64]>,
+    /// Number of terms in its line.
+    in_line: usize,
+    /// Hashes of the pairs in its line.
+    pairs: Box<[u32]>,
+}
+
+impl Surroundings {
+    /// Collects what is near a literal of `len` bytes.
+    fn new(text: &str, at: usize, len: usize) -> Self {
+        let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
+        let end = text[at..].find('\n').map_or(text.len(), |i| at + i);
+        let near = Near::new(&text[start..end], at - start, len);
+        let (line, around) = (near.hashes(), Near::new(text, at, len).hashes());
+        let all = line.iter().chain(around.difference(&line)).copied().collect();
+        let pairs = near.pairs().into_iter().collect();
+        Surroundings { around: all, in_line: line.len(), pairs }
+    }
 }
 
 impl StatedLiteral {
@@ -177,20 +207,15 @@ impl StatedLiteral {
     }
 
     /// Adds the first showing of the literal in a recorded text.
-    pub(super) fn note(&mut self, text: &str) {
+    pub(super) fn note(&mut self, text: &Arc<str>) {
         let literal = &*self.literal;
         if self.showings.len() == MOST || literal.is_empty() {
             return;
         }
         let Some(at) = memchr::memmem::find(text.as_bytes(), literal.as_bytes()) else { return };
-        let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
-        let end = text[at..].find('\n').map_or(text.len(), |i| at + i);
-        let near = Near::new(&text[start..end], at - start, literal.len());
-        let (line, pairs) = (near.hashes(), near.pairs());
-        let around = Near::new(text, at, literal.len()).hashes();
-        let showing = Showing { line, around, pairs };
-        if !self.showings.contains(&showing) {
-            self.showings.push(showing);
+        let hash = SeedableState::fixed().hash_one(Surroundings::new(text, at, literal.len()));
+        if self.showings.iter().all(|showing| showing.hash != hash) {
+            self.showings.push(Showing { text: text.clone(), at, hash, near: OnceLock::new() });
         }
     }
 
@@ -222,13 +247,15 @@ impl StatedLiteral {
             let is_sentence = text.usage.is_of_sentence(&pairs);
             let copies =
                 |n: usize, of: usize, least: usize| of >= least && n as f64 >= COPIED * of as f64;
-            self.showings.iter().any(|showing| {
-                let of = |known: &HashSet<u64>| known.intersection(&words).count();
-                let same = || showing.pairs.intersection(&pairs).count();
-                let shared = SHARED.min(showing.line.len().div_ceil(2));
-                is_sentence && !is_crowded && of(&showing.line) >= shared
-                    || copies(of(&showing.around), showing.around.len(), SHARED)
-                    || copies(same(), showing.pairs.len(), LINE_PAIRS)
+            self.showings.iter().any(|Showing { text, at, near, .. }| {
+                let new = || Surroundings::new(text, *at, self.literal.len()).into();
+                let Surroundings { around, in_line, pairs: known } = &**near.get_or_init(new);
+                let of = |terms: &[u64]| terms.iter().filter(|term| words.contains(term)).count();
+                let same = || known.iter().filter(|pair| pairs.contains(pair)).count();
+                let shared = SHARED.min(in_line.div_ceil(2));
+                is_sentence && !is_crowded && of(&around[..*in_line]) >= shared
+                    || copies(of(around), around.len(), SHARED)
+                    || copies(same(), known.len(), LINE_PAIRS)
             })
         })
     }
@@ -257,12 +284,12 @@ impl<'a> Near<'a> {
         Near([before, &text[end..text.floor_char_boundary(end + SPAN)]])
     }
 
-    fn hashes(&self) -> HashSet<u64> {
+    fn hashes(&self) -> BTreeSet<u64> {
         self.0.iter().flat_map(|side| terms(side)).collect()
     }
 
     /// Returns hashes of the pairs on each side.
-    fn pairs(&self) -> HashSet<u32> {
+    fn pairs(&self) -> BTreeSet<u32> {
         self.0.iter().flat_map(|side| pairs(side)).map(|pair| pair.hash).collect()
     }
 }
@@ -322,7 +349,7 @@ mod tests {
 
     fn is_stated(shown: &[&str], text: &str) -> bool {
         let mut literal = StatedLiteral::new("retry_limit");
-        shown.iter().for_each(|text| literal.note(text));
+        shown.iter().for_each(|text| literal.note(&(*text).into()));
         let mut usage = Usage::default();
         shown.iter().chain(&["the network config has a limit"]).for_each(|text| usage.add(text));
         literal.is_stated(&WrittenText::new(text, &fold(text), &usage))
@@ -398,7 +425,7 @@ mod tests {
     fn a_line_of_several_words_states_itself() {
         let line = "let retry_limit = config.read();";
         let mut literal = StatedLiteral::new(line);
-        literal.note(&format!("fn connect() {{\n    {line}\n}}"));
+        literal.note(&format!("fn connect() {{\n    {line}\n}}").into());
         let text = format!("unrelated_words {line} others");
         let usage = Usage::default();
         assert!(literal.is_stated(&WrittenText::new(&text, &fold(&text), &usage)));

@@ -38,7 +38,7 @@ pub(super) fn lives(
         }
         let Some(facts) = e.key().and_then(|key| arising.get(key)) else { continue };
         let parts = e.content();
-        let calls = parts.iter().filter_map(Part::as_call).map(|c| &*c.arguments);
+        let calls = parts.iter().filter_map(Part::as_call).map(|c| &c.arguments);
         for text in parts.iter().filter_map(Part::as_prose).chain(calls) {
             for &i in facts {
                 let fact = &session.facts[i];

@@ -1,10 +1,8 @@
 //! Codex CLI's items: the blocks of one item, their form in a prompt, and the items that a
 //! compaction keeps (docs/sources/codex.md §1.4, §2, §3).
 
-use std::collections::HashSet;
-
-use ctxbench_core::breakpoints::default_breakpoints;
 use ctxbench_core::prelude::*;
+use rapidhash::RapidHashSet as HashSet;
 
 use super::rules::{Release, cut_message, estimate_items, item_groups};
 use crate::shared::joined;
@@ -58,9 +56,7 @@ pub(crate) fn show_fixed(release: Release, s: &mut Engine) {
 /// Builds a normal request as the program sends it.
 pub(crate) fn sample_request(s: &Engine) -> Request {
     let blocks = normalised(s.context.blocks());
-    let breakpoints =
-        if s.options().default_breakpoints { default_breakpoints(&blocks) } else { Vec::new() };
-    Request { blocks, breakpoints, ..s.sample_request() }
+    Request { breakpoints: s.breakpoints(&blocks), blocks, ..s.sample_request() }
 }
 
 /// Requests a summary: sends the history with a prompt, or with a trigger if the provider compacts

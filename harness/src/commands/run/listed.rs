@@ -61,7 +61,7 @@ pub(super) fn list(
         let run_with = models::for_session(&scenario.session, named);
         let own = run_with.iter().flat_map(|m| models::remarks(&scenario.session, m));
         let warnings: Vec<String> = own.collect();
-        let has_recorded = |m: &&'static Model| recorded::as_recorded(scenario, m).is_some();
+        let has_recorded = |m: &&'static Model| recorded::is_recorded(scenario, m);
         let listed = SessionSummary {
             content: SessionContent::new(scenario),
             ordinal: None,
