@@ -39,8 +39,12 @@ pub struct CallSample {
 /// Counts tokens, dollars and time of a session.
 #[derive(Clone, Debug, Default)]
 pub struct SessionMeter {
+    /// Context window, tokens.
+    pub window: u64,
     /// All answered requests in order.
     pub calls: Vec<CallSample>,
+    /// Usage of the last normal reply of the main conversation; `None` before the first.
+    pub last_call: Option<Usage>,
     /// The agent's working time in ms: its requests, and the tool time between a reply with calls and
     /// the next request. Subagents work during a tool call.
     pub active_ms: Millis,
@@ -51,8 +55,13 @@ pub struct SessionMeter {
 }
 
 impl SessionMeter {
+    pub fn new(window: u64) -> Self {
+        SessionMeter { window, ..SessionMeter::default() }
+    }
+
     /// Records a request of a subagent, or of the main conversation if `agent` is `None`, sent `at` ms
-    /// after the start of the session and answered after `took` ms. A failed request is not billed.
+    /// after the start of the session and answered after `took` ms. A subagent's cost counts, but it
+    /// has a separate window. A failed request is not billed.
     pub fn observe(
         &mut self,
         agent: Option<&str>,
@@ -81,6 +90,7 @@ impl SessionMeter {
             cost_usd: model::cost_of_reply(&request.model, reply).total(),
         });
         if source == RequestSource::Main {
+            self.last_call = Some(reply.usage);
             self.tools_since = reply.has_calls().then_some(end);
         }
     }
@@ -114,7 +124,7 @@ pub(super) mod tests {
 
     #[test]
     fn observe_adds_up_cost_per_model() {
-        let mut m = SessionMeter::default();
+        let mut m = SessionMeter::new(200_000);
         let main = Usage {
             input: 1_000,
             output: 2_000,
@@ -133,16 +143,16 @@ pub(super) mod tests {
         let costs: Vec<f64> = m.calls.iter().map(|c| (c.cost_usd * 1e6).round()).collect();
         assert_eq!(costs, [100_500.0, 55_000.0]);
         assert!((m.cost_usd() - 0.1555).abs() < 1e-12, "{}", m.cost_usd());
-        // A side request does not count towards the working time.
-        assert_eq!((m.end_ms, m.active_ms), (34_000, 20_000));
+        // A side request does not count towards the window or the working time.
+        assert_eq!((m.last_call, m.end_ms, m.active_ms), (Some(main), 34_000, 20_000));
         let refused = Err(ModelError::invalid("too fast"));
         m.observe(None, &request(vec![]), &refused, 40_000, 2_000);
         assert_eq!((m.calls.len(), m.end_ms), (2, 42_000), "a failed request costs nothing");
     }
 
     #[test]
-    fn observe_subagent_counts_cost_but_not_active_time() {
-        let mut m = SessionMeter::default();
+    fn observe_subagent_counts_cost_but_not_window_or_active_time() {
+        let mut m = SessionMeter::new(200_000);
         let usage = |input| Usage { input, ..Usage::default() };
         let call = Part::Call(ToolCall::new("1", "task", "{}"));
         m.observe(None, &request(vec![]), &reply(usage(50_000), vec![call]), 0, 1_000);
@@ -150,6 +160,7 @@ pub(super) mod tests {
             let result = reply(usage(80_000), vec![]);
             m.observe(Some("a"), &request(vec![]), &result, at, 2_000);
         }
+        assert_eq!(m.last_call, Some(usage(50_000)));
         m.observe(None, &request(vec![]), &reply(usage(1), vec![]), 7_000, 1_000);
         // The main conversation waited from 1 s to 7 s. Model time in between counts once.
         assert_eq!(m.active_ms, 8_000);

@@ -1,10 +1,20 @@
-//! Reminders of the token budget in the context, for models that are not trained on tags for it.
+//! Token budget in the context: a tag for models trained on it, and plain reminders for others.
 //!
-//! They do not change the cached prefix. The window size appears once, in the fixed part. The remaining
-//! budget is the last block of a request, after every breakpoint, and is not part of the conversation,
-//! so the next request does not repeat it.
+//! The provider adds the tags, so clients never send them; simulated providers and status lines use
+//! them. Reminders do not change the cached prefix. The window size appears once, in the fixed part.
+//! The remaining budget is the last block of a request, after every breakpoint, and is not part of
+//! the conversation, so the next request does not repeat it.
 
 use ctxbench_core::prelude::*;
+
+/// Returns the tag after each tool result, with used and remaining tokens
+/// (docs/sources/anthropic-api.md §2.5).
+pub fn usage_tag(used: u64, window: u64) -> String {
+    format!(
+        "<system_warning>Token usage: {used}/{window}; {} remaining</system_warning>",
+        window.saturating_sub(used)
+    )
+}
 
 /// Reminder texts for models without tags. `{window}`, `{used}` and `{left}` are token counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +52,19 @@ impl Reminders {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_match_documentation() {
+        // docs/sources/token-budgeting.md §5.3: 200,000 in total, 35,000 used, 165,000 left.
+        assert_eq!(
+            usage_tag(35_000, 200_000),
+            "<system_warning>Token usage: 35000/200000; 165000 remaining</system_warning>"
+        );
+        assert_eq!(
+            usage_tag(11, 10),
+            "<system_warning>Token usage: 11/10; 0 remaining</system_warning>"
+        );
+    }
 
     #[test]
     fn append_usage_keeps_cached_prefix() {
