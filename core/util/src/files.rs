@@ -81,6 +81,7 @@ pub fn prepare(
 }
 
 impl PreparedFile {
+    /// Renames the file into its place.
     pub fn put(self) -> Result<(), FileError> {
         let Some((file, place)) = self.0 else { return Ok(()) };
         file.persist(&place).map_err(|e| failed(&place, "write it", ADVICE_WRITE)(e.error))?;
