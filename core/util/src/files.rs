@@ -50,7 +50,7 @@ pub fn write_with(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), FileError> {
-    prepare(path, content)?.put()
+    prepare(path, content)?.commit()
 }
 
 /// A written file that is not in place yet; `None` if it was written directly.
@@ -82,7 +82,7 @@ pub fn prepare(
 
 impl PreparedFile {
     /// Renames the file into its place.
-    pub fn put(self) -> Result<(), FileError> {
+    pub fn commit(self) -> Result<(), FileError> {
         let Some((file, place)) = self.0 else { return Ok(()) };
         file.persist(&place).map_err(|e| failed(&place, "write it", ADVICE_WRITE)(e.error))?;
         // Makes the new name durable, too. Some file systems cannot sync a folder.
@@ -372,13 +372,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prepared_file_is_in_place_only_when_put() {
+    fn prepared_file_is_in_place_only_when_committed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.txt");
         fs::write(&path, "old").unwrap();
         let prepared = prepare(&path, |out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
-        prepared.put().unwrap();
+        prepared.commit().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert!(prepare(&path, |_| Err(io::Error::other("full"))).is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");

@@ -146,7 +146,7 @@ pub(super) fn write_files(
     };
     // Only renaming is left, so that a kill seldom leaves files of two reports.
     let prepared = made.names.iter().map(prepare).collect::<anyhow::Result<Vec<_>>>()?;
-    prepared.into_iter().try_for_each(PreparedFile::put)?;
+    prepared.into_iter().try_for_each(PreparedFile::commit)?;
     made.names.iter().for_each(|name| report!("wrote {}", dir.join(name).display()));
     Ok(())
 }

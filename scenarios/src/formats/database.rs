@@ -140,7 +140,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
 }
 
-/// Memory of a value besides its text, bytes.
+/// Memory of a value without its text, bytes.
 const VALUE_BYTES: u64 = 64;
 
 /// Maximum number of steps of SQLite's virtual machine per database, about ten seconds of work. A
