@@ -188,7 +188,9 @@ impl Surroundings {
         let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
         let end = text[at..].find('\n').map_or(text.len(), |i| at + i);
         let near = Near::new(&text[start..end], at - start, len);
-        let (line, around) = (near.hashes(), Near::new(text, at, len).hashes());
+        let (line, around) = (near.hashes(), Near::new(text, at, len));
+        // In a text of one line they are the same.
+        let around = if around == near { line.clone() } else { around.hashes() };
         let all = line.iter().chain(around.difference(&line)).copied().collect();
         let pairs = near.pairs().into_iter().collect();
         Surroundings { around: all, in_line: line.len(), pairs }
@@ -274,6 +276,7 @@ impl StatedLiteral {
 
 /// Text on both sides of a literal. It begins at the next blank: the rest of a path or of a call is no
 /// statement about it.
+#[derive(PartialEq)]
 struct Near<'a>([&'a str; 2]);
 
 impl<'a> Near<'a> {
@@ -305,7 +308,15 @@ fn line_hash(line: &str) -> Option<u64> {
 /// Returns hashes of the terms of a text, without case.
 fn terms(text: &str) -> impl Iterator<Item = u64> {
     let terms = text.split(|c: char| !c.is_alphanumeric()).filter(|w| w.len() >= WORD);
-    terms.map(|w| content_hash(w.to_lowercase().as_bytes()))
+    terms.map(word_hash)
+}
+
+/// Returns the hash of a word without case. Most words are in lower case and need no copy.
+fn word_hash(word: &str) -> u64 {
+    match word.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase()) {
+        true => content_hash(word.as_bytes()),
+        false => content_hash(word.to_lowercase().as_bytes()),
+    }
 }
 
 /// Two words that follow each other.
@@ -319,7 +330,7 @@ struct Pair {
 fn pairs(text: &str) -> impl Iterator<Item = Pair> {
     let words = text.split_whitespace().map(|w| w.trim_matches(|c: char| !c.is_alphanumeric()));
     let words = words.filter(|w| !w.is_empty());
-    let hashes = words.map(|w| (w.len(), content_hash(w.to_lowercase().as_bytes())));
+    let hashes = words.map(|w| (w.len(), word_hash(w)));
     let mut last = None;
     hashes.filter_map(move |(len, hash)| {
         let (before, first) = last.replace((len, hash))?;
