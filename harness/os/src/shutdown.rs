@@ -82,7 +82,7 @@ fn kill_group(id: u32) {
 #[cfg(not(unix))]
 fn kill_group(_: u32) {}
 
-/// Makes this process the parent of what a program leaves behind, such as a daemon, so that
+/// Makes this process the parent of orphans of a program, such as a daemon, so that
 /// [`end_orphans`] can end it. Has an effect on Linux only.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]

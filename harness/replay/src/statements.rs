@@ -160,18 +160,18 @@ pub(super) struct StatedLiteral {
     known: Mutex<HashMap<u64, bool>>,
 }
 
-/// A text that shows a literal, and where. What is near is kept only once a strategy's text has the
+/// A text that shows a literal, and where. The terms near it are kept only once a strategy's text has the
 /// literal, which is true of few.
 #[derive(Debug)]
 struct Showing {
     text: Arc<str>,
     at: usize,
-    /// Hash of what is near.
+    /// Hash of the terms near it.
     hash: u64,
     near: OnceLock<Box<Surroundings>>,
 }
 
-/// What is near a literal.
+/// Terms near a literal.
 #[derive(Debug, Hash)]
 struct Surroundings {
     /// Hashes of the terms around it, those in its line first.
@@ -183,7 +183,7 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// Collects what is near a literal of `len` bytes.
+    /// Collects the terms near a literal of `len` bytes.
     fn new(text: &str, at: usize, len: usize) -> Self {
         let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
         let end = text[at..].find('\n').map_or(text.len(), |i| at + i);

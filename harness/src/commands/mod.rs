@@ -159,7 +159,7 @@ enum Command {
     Man(completions::ManArgs),
 }
 
-/// What the help of each command ends with, after the name of the command in brackets.
+/// End of the help of each command, after its name in brackets.
 const HELP_ENDINGS: &str = include_str!("help.txt");
 
 /// Returns the command line, with the groups of commands and the examples in its help.

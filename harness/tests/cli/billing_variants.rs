@@ -1,4 +1,4 @@
-//! What the tests of bills share, and recordings of other versions, models and programs.
+//! Steps that the tests of bills share, and recordings of other versions, models and programs.
 
 use serde_json::{Value, json};
 
