@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -200,26 +200,43 @@ impl Plan {
         rows
     }
 
-    /// Runs the sessions that `feed` hands over, on a separate thread. It waits until the previous
-    /// session has begun, so memory contains few more sessions than threads. The calling thread
-    /// takes part, as for [`Plan::run`].
+    /// Runs the sessions that `feed` hands over, on a separate thread. It is at most two sessions
+    /// ahead, so memory contains few more sessions than threads. The calling thread takes part, as
+    /// for [`Plan::run`].
     pub fn run_each<'a>(
         &'a self,
         taker: &dyn Taker,
         feed: impl FnOnce(&mut dyn FnMut(SessionTurn<'a>)) + Send,
     ) {
-        let (to, turns) = sync_channel::<SessionTurn<'a>>(0);
-        let queue: Mutex<(Receiver<SessionTurn<'a>>, VecDeque<Pair<'a>>)> =
-            Mutex::new((turns, VecDeque::new()));
-        let next = || {
+        let (to, turns) = sync_channel::<SessionTurn<'a>>(1);
+        let queue = Mutex::new((turns, Vec::<(Arc<LoadedSession<'a>>, VecDeque<_>)>::new()));
+        // Rows of one session share work, which two threads at the same row would both do. So a
+        // thread stays with a session, then takes a new one, then helps with that of another.
+        let next = |current: Option<usize>| {
             let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-            let (turns, pairs) = &mut *queue;
-            while pairs.is_empty() {
-                let SessionTurn { at, scenario, broken, pairs: own } = turns.recv().ok()?;
-                let of = Arc::new(LoadedSession { at, scenario, broken, shared: OnceLock::new() });
-                pairs.extend(own.into_iter().map(|(k, model)| (of.clone(), k, model)));
+            let (turns, open) = &mut *queue;
+            loop {
+                let own = open.iter().position(|(of, _)| Some(of.at) == current);
+                let turn = match own {
+                    Some(_) => None,
+                    None if open.is_empty() => Some(turns.recv().ok()?),
+                    None => turns.try_recv().ok(),
+                };
+                let new = turn.map(|SessionTurn { at, scenario, broken, pairs }| {
+                    let of = LoadedSession { at, scenario, broken, shared: OnceLock::new() };
+                    open.push((Arc::new(of), pairs.into()));
+                    open.len() - 1
+                });
+                let from = new.or(own).unwrap_or(0);
+                let (of, pairs) = &mut open[from];
+                let (of, pair) = (of.clone(), pairs.pop_front());
+                if pairs.is_empty() {
+                    open.swap_remove(from);
+                }
+                if let Some((k, model)) = pair {
+                    return Some((of, k, model));
+                }
             }
-            pairs.pop_front()
         };
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -227,8 +244,10 @@ impl Plan {
                 feed(&mut |turn| drop(to.send(turn)));
             });
             let work = || {
-                while let Some((of, k, model)) = next() {
+                let mut current = None;
+                while let Some((of, k, model)) = next(current) {
                     self.pair(taker, &of, k, model);
+                    current = Some(of.at);
                 }
             };
             // The calling thread works, too. Memory that it frees can be used after the run, while
@@ -311,8 +330,6 @@ impl LoadedSession<'_> {
         self.shared.get_or_init(|| ScenarioCache::from_scenario(&self.scenario))
     }
 }
-
-type Pair<'a> = (Arc<LoadedSession<'a>>, usize, &'static Model);
 
 /// Returns the results of finished rows, with savings.
 pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
