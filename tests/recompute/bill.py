@@ -378,7 +378,18 @@ def aider(path):
 
 
 def opencode(path):
-    for m in json.loads(path.read_text())["messages"]:
+    return opencode_calls(json.loads(path.read_text())["messages"])
+
+
+def opencode_tables(path):
+    parts = [(p["message_id"], json.loads(p["data"])) for p in rows_of(path, "part")]
+    return opencode_calls(
+        {"info": json.loads(m["data"]), "parts": [part for of, part in parts if of == m["id"]]} for m in rows_of(path, "message")
+    )
+
+
+def opencode_calls(messages):
+    for m in messages:
         info = m["info"]
         for p in [p for p in m["parts"] if p["type"] == "step-finish"] or [info]:
             t = p.get("tokens")
@@ -445,7 +456,7 @@ def openclaw(path):
 
 
 DATABASES = [(cursor, "cursorDiskKV"), (goose, "content_json"), (crush, "summary_message_id"), (zed, "data_type"),
-             (openclaw, "transcript_events")]
+             (openclaw, "transcript_events"), (opencode_tables, "message_id")]
 
 
 def built(folder, unpacked):
