@@ -456,7 +456,7 @@ def openclaw(path):
 
 
 DATABASES = [(cursor, "cursorDiskKV"), (goose, "content_json"), (crush, "summary_message_id"), (zed, "data_type"),
-             (openclaw, "transcript_events"), (opencode_tables, "message_id")]
+             (openclaw, "transcript_events"), (opencode_tables, "time_updated")]
 
 
 def built(folder, unpacked):

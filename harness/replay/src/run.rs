@@ -209,33 +209,23 @@ impl Plan {
         feed: impl FnOnce(&mut dyn FnMut(SessionTurn<'a>)) + Send,
     ) {
         let (to, turns) = sync_channel::<SessionTurn<'a>>(1);
-        let queue = Mutex::new((turns, Vec::<(Arc<LoadedSession<'a>>, VecDeque<_>)>::new()));
+        let queue = Mutex::new((turns, VecDeque::<Pair<'a>>::new()));
         // Rows of one session share work, which two threads at the same row would both do. So a
         // thread stays with a session, then takes a new one, then helps with that of another.
-        let next = |current: Option<usize>| {
+        let next = |mut current: Option<usize>| {
             let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-            let (turns, open) = &mut *queue;
+            let (turns, pairs) = &mut *queue;
             loop {
-                let own = open.iter().position(|(of, _)| Some(of.at) == current);
-                let turn = match own {
-                    Some(_) => None,
-                    None if open.is_empty() => Some(turns.recv().ok()?),
-                    None => turns.try_recv().ok(),
+                if let Some(own) = pairs.iter().position(|(of, ..)| Some(of.at) == current) {
+                    return pairs.remove(own);
+                }
+                let turn = if pairs.is_empty() { turns.recv().ok() } else { turns.try_recv().ok() };
+                let Some(SessionTurn { at, scenario, broken, pairs: own }) = turn else {
+                    return pairs.pop_front();
                 };
-                let new = turn.map(|SessionTurn { at, scenario, broken, pairs }| {
-                    let of = LoadedSession { at, scenario, broken, shared: OnceLock::new() };
-                    open.push((Arc::new(of), pairs.into()));
-                    open.len() - 1
-                });
-                let from = new.or(own).unwrap_or(0);
-                let (of, pairs) = &mut open[from];
-                let (of, pair) = (of.clone(), pairs.pop_front());
-                if pairs.is_empty() {
-                    open.swap_remove(from);
-                }
-                if let Some((k, model)) = pair {
-                    return Some((of, k, model));
-                }
+                let of = Arc::new(LoadedSession { at, scenario, broken, shared: OnceLock::new() });
+                pairs.extend(own.into_iter().map(|(k, model)| (of.clone(), k, model)));
+                current = Some(at);
             }
         };
         std::thread::scope(|scope| {
@@ -330,6 +320,8 @@ impl LoadedSession<'_> {
         self.shared.get_or_init(|| ScenarioCache::from_scenario(&self.scenario))
     }
 }
+
+type Pair<'a> = (Arc<LoadedSession<'a>>, usize, &'static Model);
 
 /// Returns the results of finished rows, with savings.
 pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
